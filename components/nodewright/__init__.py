@@ -1,0 +1,1 @@
+"""Pulumi components and command line of Nodewright."""

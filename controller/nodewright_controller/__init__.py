@@ -1,0 +1,1 @@
+"""The Nodewright controller: pure decisions wrapped in thin loops."""

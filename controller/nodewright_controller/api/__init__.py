@@ -1,0 +1,1 @@
+"""Kubernetes objects as types, and every name of the drop-in contract."""

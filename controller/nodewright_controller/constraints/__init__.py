@@ -1,0 +1,1 @@
+"""The algebra: requirements, taints, instance types and offerings."""

@@ -1,0 +1,1 @@
+"""Running nodes become disruption commands."""

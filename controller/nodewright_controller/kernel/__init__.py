@@ -1,0 +1,1 @@
+"""Values with no Kubernetes in them."""

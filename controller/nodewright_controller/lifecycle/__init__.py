@@ -1,0 +1,1 @@
+"""One NodeClaim or Node and its next step, as pure tables."""

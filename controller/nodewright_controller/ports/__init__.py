@@ -1,0 +1,1 @@
+"""What the core needs from the outside, and the errors it may answer."""

@@ -1,0 +1,1 @@
+"""Asyncio machinery that knows no Kubernetes kinds."""

@@ -1,0 +1,1 @@
+"""Metrics, health and the conversion webhook over HTTP."""

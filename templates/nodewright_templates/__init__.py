@@ -1,0 +1,1 @@
+"""Templates and Karpenter CRDs shared by the components and the controller."""
