@@ -62,6 +62,11 @@ class Informer(Generic[K]):
         self._gone: deque[str] = deque(maxlen=4096)
         self._version = ""
 
+    @property
+    def ready(self) -> bool:
+        """Whether everything has been read once."""
+        return self.synced.is_set()
+
     def get(self, key: str) -> K | None:
         """Return the object with that key (`namespace/name` or `name`), or None."""
         return self._store.get(key)

@@ -1,0 +1,66 @@
+"""The local copies of API objects that the controller keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodewright_controller.api.ec2nodeclass import EC2NodeClass
+from nodewright_controller.api.node import Node
+from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.api.nodepool import NodePool
+from nodewright_controller.api.pod import Pod
+from nodewright_controller.api.policy import PodDisruptionBudget, VolumeAttachment
+from nodewright_controller.api.volumes import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
+from nodewright_controller.kube.client import KubeClient
+from nodewright_controller.kube.informer import Informer
+from nodewright_controller.reconcilers.world import World
+from nodewright_controller.runtime.supervise import Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The world and the informers that keep it current."""
+
+    world: World
+    informers: tuple[Informer[Any], ...]
+
+    @property
+    def loops(self) -> Mapping[str, Loop]:
+        """What must be kept running."""
+        return {f"watch {informer.kind.KIND.plural}": informer.run for informer in self.informers}
+
+    def missing(self) -> str:
+        """Say which kinds have not been read yet; empty when all have."""
+        names = [informer.kind.KIND.plural for informer in self.informers if not informer.ready]
+        return f"waiting for {', '.join(names)}" if names else ""
+
+
+def open_stores(client: KubeClient) -> Stores:
+    """Make all informers and wire them into a new world."""
+    stores: dict[str, Informer[Any]] = {
+        "nodes": Informer(client, Node),
+        "node_claims": Informer(client, NodeClaim),
+        "node_pools": Informer(client, NodePool),
+        "node_classes": Informer(client, EC2NodeClass),
+        "pods": Informer(client, Pod),
+        "daemon_sets": Informer(client, DaemonSet),
+        "disruption_budgets": Informer(client, PodDisruptionBudget),
+        "volume_attachments": Informer(client, VolumeAttachment),
+        "limit_ranges": Informer(client, LimitRange),
+        "namespaces": Informer(client, Namespace),
+        "volume_claims": Informer(client, PersistentVolumeClaim),
+        "volumes": Informer(client, PersistentVolume),
+        "storage_classes": Informer(client, StorageClass),
+        "csi_nodes": Informer(client, CSINode),
+    }
+    world = World(**stores)
+    world.wire()
+    return Stores(world, tuple(stores.values()))

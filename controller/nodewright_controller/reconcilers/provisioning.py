@@ -1,0 +1,233 @@
+"""Pending pods become NodeClaims: wait for the batch, solve on a snapshot, create what was decided.
+
+Upstream: pkg/controllers/provisioning/provisioner.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from nodewright_controller.api import labels
+from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.api.nodepool import NodePool
+from nodewright_controller.api.pod import Pod
+from nodewright_controller.cluster.pods import is_provisionable
+from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.ports.clock import Clock
+from nodewright_controller.ports.cloud import CloudProvider
+from nodewright_controller.ports.errors import KubeError
+from nodewright_controller.ports.events import Event, Recorder
+from nodewright_controller.reconcilers import observe
+from nodewright_controller.reconcilers.nominations import Nominations
+from nodewright_controller.reconcilers.offers import offers_of
+from nodewright_controller.reconcilers.world import World
+from nodewright_controller.reconcilers.writes import Writes
+from nodewright_controller.runtime import metrics
+from nodewright_controller.runtime.batch_window import BatchWindow
+from nodewright_controller.scheduling.claims import node_claim_from
+from nodewright_controller.scheduling.decision import Decision, PlannedClaim, message
+from nodewright_controller.scheduling.problem import SolverOptions, problem_from
+from nodewright_controller.scheduling.solver import solve
+
+log = structlog.get_logger()
+
+_RETRIGGER_SECONDS: Final = 10.0
+_UNSYNCED_LOG_SECONDS: Final = 30.0
+
+
+class Provisioner:
+    """The provisioning loop."""
+
+    def __init__(  # noqa: PLR0913 - the ports of one reconciler
+        self,
+        *,
+        world: World,
+        writes: Writes,
+        cloud: CloudProvider,
+        recorder: Recorder,
+        clock: Clock,
+        nominations: Nominations,
+        window: BatchWindow,
+        options: SolverOptions,
+        nomination: timedelta,
+    ) -> None:
+        self._world = world
+        self._writes = writes
+        self._cloud = cloud
+        self._recorder = recorder
+        self._clock = clock
+        self._nominations = nominations
+        self._window = window
+        self._options = options
+        self._nomination = nomination
+        self._first_seen: dict[str, float] = {}
+
+    def pod_changed(self, _: Pod | None, new: Pod | None) -> None:
+        """Start or extend the batch when a pod waits for a node."""
+        if new is not None and is_provisionable(new):
+            self._first_seen.setdefault(new.uid, asyncio.get_running_loop().time())
+            self._window.trigger(new.uid)
+
+    def trigger(self, element: str) -> None:
+        """Start or extend the batch for another reason, such as a node that is going."""
+        self._window.trigger(element)
+
+    async def retrigger(self) -> None:
+        """Look again at pods that still wait, for as long as they do."""
+        while True:
+            await asyncio.sleep(_RETRIGGER_SECONDS)
+            waiting = [pod for pod in self._world.pods.all() if is_provisionable(pod)]
+            known = {pod.uid for pod in waiting}
+            for uid in [uid for uid in self._first_seen if uid not in known]:
+                del self._first_seen[uid]
+            for pod in waiting:
+                self._window.trigger(pod.uid)
+
+    async def run(self) -> None:
+        """Provision batch after batch, until cancelled."""
+        while True:
+            await self._window.wait()
+            await self._until_synced()
+            try:
+                await self._provision()
+            except KubeError as error:
+                log.warning("provisioning interrupted", error=str(error))
+                self._window.trigger("retry")
+
+    async def _until_synced(self) -> None:
+        waited = 0.0
+        while not self._world.synced:
+            metrics.STATE_SYNCED.set(0)
+            metrics.STATE_UNSYNCED_SECONDS.set(waited)
+            if waited and waited % _UNSYNCED_LOG_SECONDS == 0:
+                log.error("waiting on cluster sync", seconds=waited)
+            await asyncio.sleep(0.5)
+            waited += 0.5
+        metrics.STATE_SYNCED.set(1)
+        metrics.STATE_UNSYNCED_SECONDS.set(0)
+
+    async def _provision(self) -> None:
+        snapshot = self._world.cluster.snapshot(self._clock.now())
+        metrics.STATE_NODES.set(len(snapshot.nodes))
+        if not snapshot.pending_pods and not any(n.marked_for_deletion for n in snapshot.nodes):
+            return
+        offers = await offers_of(self._cloud, snapshot.node_pools)
+        problem = problem_from(snapshot, offers, self._options)
+        if not problem.pods:
+            return
+        log.info("found provisionable pod(s)", pods=_some([p.key for p in problem.pods]))
+        if all(offer.unready for offer in offers):
+            log.info("no dynamic nodepools found that are ready", nodepools=len(offers))
+        started = asyncio.get_running_loop().time()
+        decision = await asyncio.to_thread(solve, problem)
+        elapsed = asyncio.get_running_loop().time() - started
+        metrics.SCHEDULING_SECONDS.labels("provisioner").observe(elapsed)
+        pods = {pod.key: pod for pod in problem.pods}
+        self._report(decision, pods)
+        self._nominate(decision, pods)
+        pools = {offer.node_pool.name: offer.node_pool for offer in offers}
+        await self._create_all(decision.new_claims, pools, pods)
+
+    def _report(self, decision: Decision, pods: dict[str, Pod]) -> None:
+        now = asyncio.get_running_loop().time()
+        metrics.UNSCHEDULABLE_PODS.labels("provisioner").set(len(decision.unschedulable))
+        for refused in decision.unschedulable:
+            pod = pods.get(refused.pod)
+            metrics.UNSCHEDULABLE_REASONS.labels(str(refused.code)).inc()
+            if pod is None:
+                continue
+            text = message(refused)
+            log.info("could not schedule pod", pod=refused.pod, code=str(refused.code), reason=text)
+            self._recorder.record(
+                Event(
+                    about=pod,
+                    reason="FailedScheduling",
+                    message=f"Failed to schedule pod, {text}",
+                    warning=True,
+                    dedupe_key=str(refused.code),
+                    dedupe_seconds=300.0,
+                )
+            )
+        for pod in pods.values():
+            seen = self._first_seen.pop(pod.uid, None)
+            if seen is not None:
+                metrics.POD_DECISION_SECONDS.observe(now - seen)
+
+    def _nominate(self, decision: Decision, pods: dict[str, Pod]) -> None:
+        until = self._clock.now() + self._nomination
+        for key, name in decision.placements.items():
+            self._world.cluster.nominate(name, until)
+            pod = pods.get(key)
+            if pod is not None:
+                self._tell_nominated(pod, name)
+
+    def _tell_nominated(self, pod: Pod, name: str) -> None:
+        node = self._world.nodes.get(name)
+        claim = (
+            self._world.claim_of(node) if node is not None else self._world.node_claims.get(name)
+        )
+        where = [f"nodeclaim/{claim.name}"] if claim is not None else []
+        if node is not None:
+            where.append(f"node/{node.name}")
+        text = f"Pod should schedule on: {', '.join(where)}"
+        self._recorder.record(Event(about=pod, reason="Nominated", message=text))
+
+    async def _create_all(
+        self,
+        planned: Sequence[PlannedClaim],
+        pools: dict[str, NodePool],
+        pods: dict[str, Pod],
+    ) -> None:
+        if not planned:
+            return
+        count = sum(len(claim.pods) for claim in planned)
+        log.info("computed new nodeclaim(s) to fit pod(s)", nodeclaims=len(planned), pods=count)
+        results = await asyncio.gather(
+            *(self._create(claim, pools[claim.node_pool], pods) for claim in planned),
+            return_exceptions=True,
+        )
+        for claim, result in zip(planned, results, strict=True):
+            if isinstance(result, Exception):
+                log.error("could not create nodeclaim", nodepool=claim.node_pool, error=str(result))
+                self._window.trigger("retry")
+
+    async def _create(
+        self, planned: PlannedClaim, pool: NodePool, pods: dict[str, Pod]
+    ) -> NodeClaim:
+        claim = await self.create_claim(planned, pool, "provisioned")
+        for key in planned.pods:
+            pod = pods.get(key)
+            if pod is not None:
+                self._tell_nominated(pod, claim.name)
+        return claim
+
+    async def create_claim(self, planned: PlannedClaim, pool: NodePool, reason: str) -> NodeClaim:
+        """Create the claim of a plan, and nominate it for its pods."""
+        wanted = node_claim_from(planned, pool)
+        claim = await self._writes.kube.create(wanted)
+        self._world.node_claims.observe(claim)
+        self._nominations.nominate(claim.name, tuple(planned.pods))
+        self._world.cluster.nominate(claim.name, self._clock.now() + self._nomination)
+        relaxed = claim.annotations.get(labels.MIN_VALUES_RELAXED) == "true"
+        observe.claim_created(pool.name, reason, relaxed)
+        log.info(
+            "created nodeclaim",
+            nodeclaim=claim.name,
+            nodepool=pool.name,
+            requests=Resources.parse(claim.spec.resources.requests).format(),
+            instance_types=_some(list(planned.instance_types)),
+            pods=_some(list(planned.pods)),
+        )
+        return claim
+
+
+def _some(names: Sequence[str], shown: int = 5) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - shown
+    listed = ", ".join(names[:shown])
+    return f"{listed} and {more} other(s)" if more > 0 else listed
