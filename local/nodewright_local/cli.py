@@ -162,6 +162,35 @@ def tools() -> None:
     _print_table(table)
 
 
+@local.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="State directory of the demo  [default: ~/.local/state/nodewright/demo]",
+)
+@click.option(
+    "--project-dir",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=None,
+    help="Checkout with Pulumi.yaml  [default: the one this command is installed from]",
+)
+@click.option("--keep", is_flag=True, help="Stop when the node is there, and leave all running.")
+@_plain_errors
+def demo(directory: Path | None, project_dir: Path | None, keep: bool) -> None:
+    """Show the main job on a cluster of its own, from `pulumi up` to `destroy`."""
+    # Pulumi's SDK takes a second to import, and no other command needs it.
+    from nodewright_local.demo.main import demo_directory, run_demo
+    from nodewright_local.engine import EngineError
+
+    chosen = directory.expanduser().absolute() if directory else demo_directory()
+    try:
+        sys.exit(run_demo(chosen, project=project_dir, keep=keep))
+    except EngineError as error:
+        raise click.ClickException(str(error)) from error
+
+
 def _addresses(state: ClusterState) -> str:
     rows = {
         "Kubernetes API": state.api_server_url,

@@ -1,1 +1,5 @@
-"""Templates and Karpenter CRDs shared by the components and the controller."""
+"""Templates that Nodewright renders: node user data and the Karpenter CRDs."""
+
+from nodewright_templates.rendering import RenderError, render
+
+__all__ = ["RenderError", "render"]

@@ -27,7 +27,7 @@ AMI_FAMILIES: Final = [
     "Windows2025",
 ]
 
-TagValue: TypeAlias = Annotated[str, doc("A tag value; * stands for any.", maxLength=256)]
+TagValue: TypeAlias = Annotated[str, doc("", maxLength=256)]
 
 _NO_EMPTY_TAGS: Final = Rule(
     rule="self.all(k, k != '' && self[k] != '')",

@@ -71,9 +71,9 @@ class OverlayRequirement(Struct):
     ] = ""
     operator: Annotated[
         str, doc("How the label relates to the values.", required=True, enum=OPERATORS)
-    ] = "In"
+    ] = ""
     values: Annotated[
-        list[Annotated[str, doc("A label value.", **LABEL_VALUE_SCHEMA)]] | None,
+        list[Annotated[str, doc("", **LABEL_VALUE_SCHEMA)]] | None,
         doc("The values that the operator works on.", **{"x-kubernetes-list-type": "atomic"}),
     ] = None
 

@@ -138,9 +138,9 @@ class NodeSelectorRequirementWithMinValues(Struct):
             required=True,
             enum=OPERATORS,
         ),
-    ] = "In"
+    ] = ""
     values: Annotated[
-        list[Annotated[str, doc("A label value.", **LABEL_VALUE_SCHEMA)]] | None,
+        list[Annotated[str, doc("", **LABEL_VALUE_SCHEMA)]] | None,
         doc("The values that the operator works on.", **{"x-kubernetes-list-type": "atomic"}),
     ] = None
     min_values: Annotated[
@@ -158,7 +158,7 @@ class TemplateMeta(Struct):
     """Labels and annotations that every node of the pool gets."""
 
     labels: Annotated[
-        dict[str, Annotated[str, doc("A label value.", **LABEL_VALUE_SCHEMA)]] | None,
+        dict[str, Annotated[str, doc("", **LABEL_VALUE_SCHEMA)]] | None,
         doc(
             "Labels of every node of this pool; requirements on them can be met by these values.",
             maxProperties=100,
@@ -272,7 +272,7 @@ class Budget(Struct):
         ),
     ] = "10%"
     reasons: Annotated[
-        list[Annotated[str, doc("A reason of disruption.", enum=REASONS)]] | None,
+        list[Annotated[str, doc("", enum=REASONS)]] | None,
         doc(
             "The reasons that this budget governs; left out, it governs all.",
             maxItems=50,

@@ -47,10 +47,13 @@ def doc(
 ) -> msgspec.Meta:
     """Describe a field: a sentence for `kubectl explain`, and JSON schema keywords as they are spelled.
 
+    Items of a list need no sentence (an empty text): explain would add it to the list's own.
     `required` is the API's notion: the model may still have a Python default, so that a broken
     object decodes. `rules` are CEL expressions over the field's own value.
     """
-    body: Schema = {"description": " ".join(text.split()), **schema}
+    body: Schema = dict(schema)
+    if text:
+        body["description"] = " ".join(text.split())
     if rules:
         body["x-kubernetes-validations"] = [rule.as_json() for rule in rules]
     return msgspec.Meta(extra_json_schema=body, extra={"required": required})

@@ -5,6 +5,7 @@ Upstream: pkg/cloudprovider/types.go.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodewright_controller.api.labels import CAPACITY_TYPE, RESERVED, ZONE
@@ -63,6 +64,8 @@ class InstanceType:
     offerings: tuple[Offering, ...]
     capacity: Resources
     overhead: Overhead = field(default_factory=Overhead)
+    volume_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """CSI driver to how many volumes it can attach; a driver that is missing has no known bound."""
     _allocatable: list[Resources] = field(
         default_factory=list, init=False, repr=False, compare=False, hash=False
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Final
 
 from typing_extensions import override
@@ -62,6 +63,7 @@ def parse_quantity(text: str | float) -> Decimal:
         raise ValueError(f"{text!r} is not a quantity") from error
 
 
+@lru_cache(maxsize=65536)  # a cluster has many pods and few distinct quantities
 def amount(resource: str, text: str | float) -> int:
     """Return a quantity in the integer unit of `resource`, rounded up as the kubelet does."""
     value = parse_quantity(text)

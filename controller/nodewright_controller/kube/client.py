@@ -16,12 +16,14 @@ import structlog
 from lightkube.config import client_adapter
 from lightkube.config.kubeconfig import KubeConfig
 
+from nodewright_controller.api import codec
+from nodewright_controller.api.codec import Broken, to_wire
 from nodewright_controller.api.meta import KubeObject
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.kube import requests
 from nodewright_controller.kube.errors import classify
 from nodewright_controller.kube.requests import Request
-from nodewright_controller.ports.errors import KubeError
+from nodewright_controller.ports.errors import Invalid, KubeError
 
 log = structlog.get_logger()
 K = TypeVar("K", bound=KubeObject)
@@ -87,7 +89,7 @@ class KubeClient:
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K:
         """Read one object."""
         path = requests.item(kind.KIND, name, namespace)
-        return msgspec.json.decode(await self.send(Request(method="GET", path=path)), type=kind)
+        return _read(kind, await self.send(Request(method="GET", path=path)))
 
     async def list(self, kind: type[K], namespace: str = "", labels: str = "") -> Objects[K]:
         """Read all objects of a kind; broken ones are logged and left out."""
@@ -113,11 +115,9 @@ class KubeClient:
     async def create(self, body: K) -> K:
         """Create an object."""
         kind = type(body).KIND
-        document = msgspec.to_builtins(body)
-        document["apiVersion"], document["kind"] = kind.api_version, kind.kind
         path = requests.collection(kind, body.metadata.namespace)
-        answer = await self.send(Request(method="POST", path=path, body=document))
-        return msgspec.json.decode(answer, type=type(body))
+        answer = await self.send(Request(method="POST", path=path, body=to_wire(body)))
+        return _read(type(body), answer)
 
     async def patch(
         self,
@@ -131,7 +131,7 @@ class KubeClient:
         """Merge-patch an object or its status."""
         path = requests.item(kind.KIND, name, namespace, "status" if status else "")
         request = Request(method="PATCH", path=path, body=body, content_type=requests.MERGE_PATCH)
-        return msgspec.json.decode(await self.send(request), type=kind)
+        return _read(kind, await self.send(request))
 
     async def delete(
         self,
@@ -167,16 +167,26 @@ class KubeClient:
 
 def decode(kind: type[K], raw: bytes | msgspec.Raw) -> K | None:
     """Decode one object; a broken one is logged and gives None, so it never stops the others."""
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.MsgspecError as error:
-        log.error("object cannot be read", kind=kind.KIND.kind, object=_name(raw), error=str(error))
+    found = codec.decode(kind, raw)
+    if isinstance(found, Broken):
+        log.error(
+            "object cannot be read",
+            kind=found.kind,
+            object=found.key,
+            field=found.field,
+            error=found.problem,
+        )
         return None
+    return found
 
 
-def _name(raw: bytes | msgspec.Raw) -> str:
-    try:
-        meta = msgspec.json.decode(raw).get("metadata", {})
-        return f"{meta.get('namespace', '')}/{meta.get('name', '')}".lstrip("/")
-    except (msgspec.MsgspecError, AttributeError):
-        return "?"
+def _read(kind: type[K], raw: bytes) -> K:
+    """Decode the answer to a call about one object.
+
+    Raises:
+        Invalid: it cannot be read; the message names object and field.
+    """
+    found = codec.decode(kind, raw)
+    if isinstance(found, Broken):
+        raise Invalid(str(found))
+    return found

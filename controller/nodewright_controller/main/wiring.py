@@ -92,7 +92,7 @@ def _servers(
         return missing or ("" if certificates.ready else "waiting for the webhook's certificate")
 
     async def webhook() -> None:
-        while not certificates.ready:
+        while not certificates.ready:  # noqa: ASYNC110 - the manager tells by its state alone
             await asyncio.sleep(_POLL_SECONDS)
         await serve_tls(conversion_app(), host, settings.webhook_port, certificates.files)
 
@@ -123,9 +123,7 @@ async def _lead(
             log.debug("leader waits", missing=missing)
             await asyncio.sleep(_POLL_SECONDS)
         provider = await open_aws(settings, kube, stores.world, clock)
-        ports = Ports(
-            kube=kube, cloud=provider, recorder=recorder, clock=clock, world=stores.world
-        )
+        ports = Ports(kube=kube, cloud=provider, recorder=recorder, clock=clock, world=stores.world)
         loops = {**leader_loops(settings, ports), **aws_loops(settings, provider, ports)}
         await run_all(loops)
 

@@ -31,7 +31,7 @@ class Launched:
     usd_per_hour: float | None
     """Price of what was launched; None when unknown."""
     considered_types: int
-    """How many instance types EC2 could choose from."""
+    """How many instance types EC2 could choose from; 0 when an earlier process asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

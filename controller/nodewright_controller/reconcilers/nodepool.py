@@ -15,7 +15,7 @@ from nodewright_controller.api.meta import condition, is_true
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.nodepool_hash import HASH_VERSION, node_pool_hash
-from nodewright_controller.api.validation import validate_node_pool
+from nodewright_controller.api.validation import validate_nodepool
 from nodewright_controller.kernel.resources import Resources, format_amount, total
 from nodewright_controller.ports.clock import Clock
 from nodewright_controller.reconcilers.world import World
@@ -45,7 +45,7 @@ class NodePoolReconciler:
         if not pool.deleting:
             pool = await self._stamp_hash(pool)
         conditions = Conditions(NODE_POOL, pool.metadata, pool.status.conditions, self._clock.now())
-        problems = validate_node_pool(pool)
+        problems = validate_nodepool(pool)
         if problems:
             conditions.set_false(
                 "ValidationSucceeded", "NodePoolValidationFailed", "; ".join(problems)

@@ -1,0 +1,172 @@
+"""The AWS side of the leader: the provider, and the loops that only concern AWS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from nodewright_controller.api.ec2nodeclass import EC2NodeClass
+from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.api.service import Service
+from nodewright_controller.aws import clients
+from nodewright_controller.aws.eks import resolve_cluster
+from nodewright_controller.aws.error_codes import AwsError
+from nodewright_controller.aws.garbage import InstanceGarbage, ProfileGarbage
+from nodewright_controller.aws.interruption import InterruptionQueue
+from nodewright_controller.aws.nodeclass import NodeClassReconciler
+from nodewright_controller.aws.options import AwsOptions
+from nodewright_controller.aws.provider import EC2Provider
+from nodewright_controller.aws.tagging import TaggingReconciler
+from nodewright_controller.main.leading import Ports
+from nodewright_controller.ports.clock import Clock
+from nodewright_controller.ports.errors import NotFound
+from nodewright_controller.ports.kube import Kube
+from nodewright_controller.reconcilers.world import World
+from nodewright_controller.runtime.reconciler import Controller, Result, Singleton
+from nodewright_controller.runtime.supervise import Loop
+from nodewright_controller.settings import Settings
+
+log = structlog.get_logger()
+
+_TWELVE_HOURS: Final = timedelta(hours=12).total_seconds()
+_RETRY_SECONDS: Final = 5.0
+
+
+async def open_aws(settings: Settings, kube: Kube, world: World, clock: Clock) -> EC2Provider:
+    """Return the provider, once EKS has said what nodes must know; waits while AWS is away."""
+    connection = clients.connect()
+    options = AwsOptions(
+        cluster_name=settings.cluster_name,
+        cluster_endpoint=settings.cluster_endpoint,
+        cluster_ca_bundle=settings.cluster_ca_bundle,
+        isolated_vpc=settings.isolated_vpc,
+        eks_control_plane=settings.eks_control_plane,
+        vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
+        reserved_enis=settings.reserved_enis,
+        interruption_queue=settings.interruption_queue,
+        disable_dry_run=settings.disable_dry_run,
+        ami_refresh=settings.ami_refresh_interval,
+        subnet_refresh=settings.subnet_refresh_interval,
+        security_group_refresh=settings.security_group_refresh_interval,
+    )
+    dns_ip = await _dns_ip(kube)
+    while True:
+        try:
+            options = await resolve_cluster(connection, options, dns_ip)
+            break
+        except AwsError as error:
+            log.error("cannot describe the cluster", cluster=options.cluster_name, error=str(error))
+            await asyncio.sleep(_RETRY_SECONDS)
+    provider = EC2Provider(connection, options, world.node_classes.get, clock)
+    log.info(
+        "connected to AWS",
+        region=options.region,
+        cluster=options.cluster_name,
+        kubernetes=options.kubernetes_version,
+    )
+    return provider
+
+
+async def _dns_ip(kube: Kube) -> str:
+    """Return the address of cluster DNS, empty when there is no kube-dns service."""
+    try:
+        service = await kube.get(Service, "kube-dns", "kube-system")
+    except NotFound:
+        return ""
+    return service.spec.cluster_ip
+
+
+def aws_loops(settings: Settings, provider: EC2Provider, ports: Ports) -> Mapping[str, Loop]:
+    """Make the AWS-only reconcilers, subscribe them, and return what must be kept running."""
+    world = ports.world
+    controllers = (_node_classes(provider, ports), _tagging(provider, ports))
+    instances = InstanceGarbage(provider, ports.kube, ports.clock)
+    profiles = ProfileGarbage(
+        provider, node_classes=world.node_classes, node_claims=world.node_claims
+    )
+    singletons = [
+        Singleton("instance.garbagecollection", instances.step),
+        Singleton("providers.pricing", _every(_TWELVE_HOURS, provider.pricing.refresh)),
+        Singleton("providers.instancetype", _every(_TWELVE_HOURS, provider.catalog.refresh)),
+        Singleton("providers.version", _every(300.0, provider.version.refresh)),
+        Singleton("providers.ssm.invalidation", _every(1800.0, provider.images.forget_deprecated)),
+        Singleton("launchtemplate.garbagecollection", _templates(provider)),
+    ]
+    if not settings.isolated_vpc:
+        singletons.append(Singleton("instanceprofile.garbagecollection", profiles.step))
+    if settings.interruption_queue:
+        queue = InterruptionQueue(
+            provider,
+            ports.kube,
+            ports.recorder,
+            node_claims=world.node_claims,
+            nodes=world.nodes,
+        )
+        singletons.append(Singleton("interruption", queue.step))
+    loops: dict[str, Loop] = {controller.name: controller.run for controller in controllers}
+    return {**loops, **{singleton.name: singleton.run for singleton in singletons}}
+
+
+def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[Result]]:
+    async def step() -> Result:
+        await work()
+        return Result(seconds)
+
+    return step
+
+
+def _templates(provider: EC2Provider) -> Callable[[], Awaitable[Result]]:
+    """Find the launch templates of a former leader once, then delete those out of use."""
+    known = False
+
+    async def step() -> Result:
+        nonlocal known
+        if not known:
+            await provider.templates.hydrate()
+            known = True
+        await provider.templates.delete_unused()
+        return Result(10.0)
+
+    return step
+
+
+def _node_classes(provider: EC2Provider, ports: Ports) -> Controller:
+    world = ports.world
+    reconciler = NodeClassReconciler(
+        provider,
+        ports.kube,
+        ports.recorder,
+        ports.clock,
+        node_classes=world.node_classes,
+        node_claims=world.node_claims,
+    )
+    controller = Controller("nodeclass", reconciler.reconcile)
+
+    def class_changed(_: EC2NodeClass | None, new: EC2NodeClass | None) -> None:
+        if new is not None:
+            controller.enqueue(new.name)
+
+    def claim_changed(old: NodeClaim | None, new: NodeClaim | None) -> None:
+        if new is None and old is not None:
+            controller.enqueue(old.spec.node_class_ref.name)
+
+    world.node_classes.on_change(class_changed)
+    world.node_claims.on_change(claim_changed)
+    return controller
+
+
+def _tagging(provider: EC2Provider, ports: Ports) -> Controller:
+    world = ports.world
+    reconciler = TaggingReconciler(provider, ports.kube, world.node_claims)
+    controller = Controller("nodeclaim.tagging", reconciler.reconcile, concurrency=1)
+
+    def claim_changed(_: NodeClaim | None, new: NodeClaim | None) -> None:
+        if new is not None and new.status.node_name:
+            controller.enqueue(new.name)
+
+    world.node_claims.on_change(claim_changed)
+    return controller

@@ -1,0 +1,189 @@
+"""From masks back to plain values: what the round decided, as a `Decision`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nodewright_controller.api.labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INITIALIZED,
+    REGISTERED,
+    RESERVED,
+    ZONE,
+)
+from nodewright_controller.constraints.requirement import Requirement
+from nodewright_controller.constraints.requirements import Requirements
+from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.scheduling.bins import Bins, Claim
+from nodewright_controller.scheduling.claims import template_labels
+from nodewright_controller.scheduling.compiled import Compiled, QueuedPod
+from nodewright_controller.scheduling.decision import (
+    Decision,
+    Offer,
+    PlannedClaim,
+    Refusal,
+    Unschedulable,
+)
+from nodewright_controller.scheduling.explain import Explainer
+from nodewright_controller.scheduling.pools import CompiledPool
+from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.states import State
+
+_SIMULATED = (HOSTNAME, REGISTERED, INITIALIZED)
+
+
+class Decoder:
+    """Turns claims into values; claims that came to the same share the work."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._most = compiled.problem.options.max_instance_types
+        self._options: dict[tuple[CompiledPool, int, int], tuple[int, ...]] = {}
+        self._names: dict[tuple[CompiledPool, tuple[int, ...]], tuple[str, ...]] = {}
+        self._final: dict[tuple[State, tuple[int, ...], frozenset[str]], Requirements] = {}
+        self._offers: dict[tuple[CompiledPool, int, int], Offer] = {}
+        self._labels: dict[CompiledPool, dict[str, str]] = {}
+
+    def options(self, claim: Claim) -> tuple[int, ...]:
+        """Return the types to list on a claim, cheapest first."""
+        identity = (claim.pool, claim.candidates, claim.state.kinds)
+        found = self._options.get(identity)
+        if found is None:
+            ranked = [
+                (price, number)
+                for price, number in claim.pool.index.by_price(claim.state.kinds)
+                if claim.candidates >> number & 1
+            ]
+            # Types of which none can be had now are listed only when there is nothing else.
+            launchable = [row for row in ranked if row[0] != float("inf")] or ranked
+            found = tuple(number for _, number in launchable[: self._most])
+            self._options[identity] = found
+        return found
+
+    def claim(self, claim: Claim) -> PlannedClaim:
+        """Return the plan of a claim."""
+        pool, numbers = claim.pool, self.options(claim)
+        names = self._names.get((pool, numbers))
+        if names is None:
+            names = tuple(pool.index.types[number].name for number in numbers)
+            self._names[(pool, numbers)] = names
+        overhead = pool.overhead(_mask(numbers))
+        totals = Resources(
+            (name, amount)
+            for name, amount in zip(self._compiled.resources, claim.totals, strict=True)
+            if amount
+        )
+        if pool not in self._labels:
+            self._labels[pool] = template_labels(pool.node_pool)
+        return PlannedClaim(
+            node_pool=pool.name,
+            pods=tuple(queued.pod.key for queued in claim.pods),
+            requirements=self._requirements(claim, numbers),
+            instance_types=names,
+            cheapest=self._offer(claim, numbers[0]),
+            requests=totals + overhead if overhead else totals,
+            daemon_overhead=overhead,
+            labels=self._labels[pool],
+            taints=pool.taints,
+            min_values_relaxed=claim.min_values_relaxed,
+            reservations=tuple(sorted(claim.reserved)),
+        )
+
+    def _requirements(self, claim: Claim, numbers: tuple[int, ...]) -> Requirements:
+        identity = (claim.state, numbers, claim.reserved)
+        found = self._final.get(identity)
+        if found is None:
+            found = self._find_requirements(claim, numbers)
+            self._final[identity] = found
+        return found
+
+    def _find_requirements(self, claim: Claim, numbers: tuple[int, ...]) -> Requirements:
+        """Return the claim's requirements, with the capacity types that its types can have."""
+        state = claim.state
+        plain = state.requirements.without(*_SIMULATED)
+        if claim.reserved:
+            return plain.merged(
+                [
+                    Requirement(CAPACITY_TYPE, False, frozenset((RESERVED,))),
+                    Requirement(CAPACITY_RESERVATION_ID, False, claim.reserved),
+                ]
+            )
+        mask = _mask(numbers)
+        capacity_types: set[str] = set()
+        for position, kind in enumerate(state.index.kinds):
+            usable = kind.launchable or kind.available
+            if state.kinds >> position & 1 and usable & mask:
+                capacity_types.update(kind.requirements.of(CAPACITY_TYPE).values)
+        if not capacity_types:
+            return plain
+        return plain.merged([Requirement(CAPACITY_TYPE, False, frozenset(capacity_types))])
+
+    def _offer(self, claim: Claim, number: int) -> Offer:
+        identity = (claim.pool, number, claim.state.kinds)
+        found = self._offers.get(identity)
+        if found is None:
+            index = claim.pool.index
+            name = index.types[number].name
+            way = index.cheapest_kind(number, claim.state.kinds)
+            if way is None:
+                found = Offer(
+                    instance_type=name, zone="", capacity_type="", usd_per_hour=float("inf")
+                )
+            else:
+                price, kind = way
+                found = Offer(
+                    instance_type=name,
+                    zone=kind.requirements.of(ZONE).any_value(),
+                    capacity_type=kind.requirements.of(CAPACITY_TYPE).any_value(),
+                    usd_per_hour=price,
+                )
+            self._offers[identity] = found
+        return found
+
+
+def decode(
+    compiled: Compiled,
+    bins: Bins,
+    waiting: Iterable[QueuedPod],
+    unplaced: Iterable[QueuedPod],
+    unasked: Iterable[QueuedPod],
+    explainer: Explainer,
+) -> Decision:
+    """Return the decision of a finished round."""
+    decoder = Decoder(compiled)
+    pools = len(compiled.pools)
+    placements = {
+        queued.pod.key: compiled.nodes.nodes[number].name
+        for number, placed in enumerate(bins.on_node)
+        for queued in placed
+    }
+    failed = [
+        Unschedulable(
+            pod=queued.pod.key, refusals=explainer.refusals(queued.pod_class), pools=pools
+        )
+        for queued in unplaced
+    ]
+    failed.extend(
+        Unschedulable(pod=key, refusals=(refusal,)) for key, refusal in compiled.rejected.items()
+    )
+    deferred = [_deferred(queued, Reason.RESERVATION_PENDING) for queued in waiting]
+    deferred.extend(_deferred(queued, Reason.OUT_OF_TIME) for queued in unasked)
+    return Decision(
+        placements=dict(sorted(placements.items())),
+        new_claims=tuple(decoder.claim(claim) for claim in bins.claims),
+        unschedulable=tuple(sorted(failed, key=lambda one: one.pod)),
+        deferred=tuple(sorted(deferred, key=lambda one: one.pod)),
+    )
+
+
+def _deferred(queued: QueuedPod, reason: Reason) -> Unschedulable:
+    return Unschedulable(pod=queued.pod.key, refusals=(Refusal(reason=reason),))
+
+
+def _mask(numbers: Iterable[int]) -> int:
+    mask = 0
+    for number in numbers:
+        mask |= 1 << number
+    return mask

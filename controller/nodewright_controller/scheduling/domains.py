@@ -1,0 +1,199 @@
+"""Which topology domains a pod may go to now, and how a claim is pinned to one.
+
+The rules of a level are folded into one `Demand` per topology key; bins that cannot satisfy a
+demand are masked out at once, and a claim that could still be in several domains is pinned to the
+best of them: the emptiest for a spread, then the cheapest, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodewright_controller.scheduling.bins import Domains
+from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass
+from nodewright_controller.scheduling.states import ConstraintTable, State
+from nodewright_controller.scheduling.topology import SpreadRule, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one topology key must be."""
+
+    key: str
+    allowed: frozenset[str] | None
+    """The domains to choose from; None means any, or none at all."""
+    blocked: frozenset[str]
+    """Domains that are out."""
+    counts: Mapping[str, int]
+    """Pods per domain of the first spread; the emptiest comes first."""
+    pin: bool
+    """Whether the domain must be certain, where there is one."""
+
+    def admits(self, value: str) -> bool:
+        """Whether the domain will do."""
+        if value in self.blocked:
+            return False
+        return self.allowed is None or value in self.allowed
+
+    def bins(self, domains: Domains) -> int:
+        """Return the bins that are, or may come to be, in a domain that will do."""
+        if self.allowed is not None:
+            mask = 0
+            for value in self.allowed:
+                if value not in self.blocked:
+                    mask |= domains.bins(value)
+            return mask
+        if not self.blocked:
+            return -1
+        mask = ~domains.having | domains.open
+        for value, bins in domains.with_value.items():
+            if value not in self.blocked:
+                mask |= bins
+        return mask
+
+
+class DemandReader:
+    """Reads the demands of pods off the tallies, as they stand."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._interned: dict[frozenset[str], frozenset[str]] = {}
+
+    def demands(self, pod_class: PodClass, known: ClassLevel) -> list[Demand]:
+        """Return one demand per topology key other than the host name."""
+        shape, level = pod_class.shape, known.shape_level.level
+        allowed: dict[str, frozenset[str]] = {}
+        counts: dict[str, Mapping[str, int]] = {}
+        blocked: dict[str, set[str]] = {key: set() for key in shape.certain_keys}
+        for spread in level.spreads:
+            if not spread.tally.by_host:
+                key = spread.tally.key
+                found = spread.open_domains(self.reach(pod_class, known, spread))
+                allowed[key] = allowed[key] & found if key in allowed else found
+                counts.setdefault(key, spread.tally.counts)
+        for affinity in level.affinities:
+            if not affinity.tally.by_host:
+                key = affinity.tally.key
+                if affinity.first:
+                    blocked.setdefault(key, set())
+                    # It starts a domain, and a node without the label is in none.
+                    found = self._everywhere(key, known)
+                else:
+                    found = frozenset(affinity.tally.counts)
+                allowed[key] = allowed[key] & found if key in allowed else found
+        for tally in self._repelling(pod_class, known):
+            blocked.setdefault(tally.key, set()).update(tally.counts)
+        return [
+            Demand(
+                key, allowed.get(key), frozenset(blocked.get(key, ())), counts.get(key, {}), True
+            )
+            for key in sorted({*allowed, *blocked})
+        ]
+
+    def _repelling(self, pod_class: PodClass, known: ClassLevel) -> Iterator[Tally]:
+        for rule in known.shape_level.level.antis:
+            if not rule.tally.by_host:
+                yield rule.tally
+        for tally in pod_class.shape.kept_out:
+            if not tally.by_host:
+                yield tally
+
+    def host_bins(self, pod_class: PodClass, known: ClassLevel) -> int:
+        """Return the bins that the rules about single hosts leave open."""
+        level = known.shape_level.level
+        mask = -1
+        for spread in level.spreads:
+            if spread.tally.by_host:
+                mask &= spread.open_bins()
+        for anti in level.antis:
+            if anti.tally.by_host:
+                mask &= ~anti.tally.bins_with(1)
+        for tally in pod_class.shape.kept_out:
+            if tally.by_host:
+                mask &= ~tally.bins_with(1)
+        for affinity in level.affinities:
+            if affinity.tally.by_host and not affinity.first:
+                mask &= affinity.tally.bins_with(1)
+        return mask
+
+    def needs_company(self, known: ClassLevel) -> bool:
+        """Whether an affinity by host name rules a fresh node out."""
+        return any(
+            rule.tally.by_host and not rule.first for rule in known.shape_level.level.affinities
+        )
+
+    def reach(self, pod_class: PodClass, known: ClassLevel, spread: SpreadRule) -> frozenset[str]:
+        """Return the domains over which a spread is measured for this pod.
+
+        These are the domains of nodes that count by the constraint's policies, and those in which
+        a pool could make a node that holds the pod. A zone that nobody can launch in is none.
+        """
+        found = known.reach.get(spread.tally)
+        if found is None:
+            tally = spread.tally
+            values = {
+                value
+                for value, nodes in self._compiled.nodes.labels.get(tally.key, {}).items()
+                if nodes & tally.eligible_nodes
+            }
+            values.update(self._makeable(pod_class, known, tally.key))
+            plain = frozenset(values)
+            found = known.reach[tally] = self._interned.setdefault(plain, plain)
+        return found
+
+    def _makeable(self, pod_class: PodClass, known: ClassLevel, key: str) -> Iterator[str]:
+        for pool in known.shape_level.pools:
+            holding = self._compiled.holding(known, pool, pod_class)
+            for alternative in pod_class.shape.required:
+                state = pool.root.step(alternative) if pool.root is not None else None
+                if state is not None:
+                    values = state.values(key) or {}
+                    yield from (value for value, types in values.items() if types & holding)
+
+    def _everywhere(self, key: str, known: ClassLevel) -> frozenset[str]:
+        values = set(self._compiled.nodes.labels.get(key, ()))
+        for pool in known.shape_level.pools:
+            values.update((pool.root.values(key) if pool.root is not None else None) or ())
+        return frozenset(values)
+
+
+def pinned(
+    state: State, types: int, demands: Sequence[Demand], table: ConstraintTable
+) -> State | None:
+    """Return the state with every demand settled so that some of the types remain, or None."""
+    if not demands:
+        return state if state.types & types else None
+    demand, rest = demands[0], demands[1:]
+    values = state.values(demand.key)
+    if values is None:
+        if demand.allowed is None:
+            return pinned(state, types, rest, table)
+        values = dict.fromkeys(demand.allowed, state.types)
+    elif not values:
+        # No node made from here will have the label: it is in no domain.
+        return None if demand.allowed is not None else pinned(state, types, rest, table)
+    for value in _best_first(state, types, demand, values):
+        settled = state.step(table.equals(demand.key, value))
+        if settled is not None and settled.types & types:
+            found = pinned(settled, types, rest, table)
+            if found is not None:
+                return found
+    return None
+
+
+def _best_first(state: State, types: int, demand: Demand, values: Mapping[str, int]) -> list[str]:
+    options = [v for v, mask in values.items() if mask & types and demand.admits(v)]
+    if len(options) < 2:
+        return options
+
+    def rank(value: str) -> tuple[int, float, str]:
+        price = _price_in(state, types & values[value], demand.key, value)
+        return demand.counts.get(value, 0), price, value
+
+    return sorted(options, key=rank)
+
+
+def _price_in(state: State, types: int, key: str, value: str) -> float:
+    kinds = state.kinds & state.index.kind_values.get(key, {}).get(value, state.kinds)
+    return state.index.cheapest(types, kinds)

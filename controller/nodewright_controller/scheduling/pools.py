@@ -1,0 +1,267 @@
+"""A NodePool compiled for one round: its types, what daemons leave of them, its limits.
+
+Each type belongs to one daemon group: the DaemonSets whose pods will run on a node of that type.
+What they take is subtracted from the type's allocatable once, so a claim's pods are compared with
+what is left. Upstream: NodeClaimTemplate and the daemon overhead groups of the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodewright_controller.api.labels import (
+    CAPACITY_RESERVATION_ID,
+    HOSTNAME,
+    INITIALIZED,
+    REGISTERED,
+)
+from nodewright_controller.api.node import Taint
+from nodewright_controller.api.pod import Pod, Toleration
+from nodewright_controller.cluster.pods import pod_requests
+from nodewright_controller.cluster.snapshot import StateNode
+from nodewright_controller.constraints.host_ports import HostPort, host_ports
+from nodewright_controller.constraints.instance_type import InstanceType
+from nodewright_controller.constraints.requirements import Requirements
+from nodewright_controller.constraints.taints import untolerated
+from nodewright_controller.kernel.resources import EMPTY, Resources
+from nodewright_controller.scheduling.claims import template_requirements
+from nodewright_controller.scheduling.problem import PoolOffer
+from nodewright_controller.scheduling.states import Constraint, ConstraintTable, State
+from nodewright_controller.scheduling.terms import required_alternatives
+from nodewright_controller.scheduling.thresholds import Threshold
+from nodewright_controller.scheduling.type_index import TypeIndex
+
+NODES = "nodes"
+_NEW_HOST = "a new node"
+"""Host name of a node that does not exist yet: no pod can ask for it, none can mean it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """What a DaemonSet's pod brings to a node."""
+
+    name: str
+    requests: Resources
+    ports: tuple[HostPort, ...]
+    pod: Pod
+    alternatives: tuple[Constraint, ...]
+    """Selector and one required node affinity term each."""
+
+
+@dataclass(slots=True)
+class DaemonGroup:
+    """The types on which the same daemons run."""
+
+    types: int
+    daemons: tuple[Daemon, ...] = ()
+    requests: Resources = EMPTY
+
+
+def compile_daemons(pods: Iterable[Pod], table: ConstraintTable) -> tuple[Daemon, ...]:
+    """Return the daemons of a round by name; one that cannot be read is left out."""
+    found = []
+    for pod in sorted(pods, key=lambda pod: pod.key):
+        try:
+            alternatives = required_alternatives(pod, table)
+            requests = pod_requests(pod)
+        except ValueError:
+            continue  # its DaemonSet cannot run either
+        found.append(Daemon(pod.key, requests, host_ports(pod), pod, alternatives))
+    return tuple(found)
+
+
+class CompiledPool:
+    """What the solver asks about a pool."""
+
+    def __init__(
+        self,
+        offer: PoolOffer,
+        index: TypeIndex,
+        daemons: Sequence[Daemon],
+        table: ConstraintTable,
+        resources: Sequence[str],
+    ) -> None:
+        self.offer = offer
+        self.name = offer.node_pool.name
+        self.node_pool = offer.node_pool
+        self.index = index
+        self.taints: tuple[Taint, ...] = tuple(offer.node_pool.spec.template.spec.taints or ())
+        self.unready = offer.unready
+        self.table = table
+        self.base, self.root = self._states()
+        self.min_values = {
+            key: requirement.min_values
+            for key, requirement in (self.base.requirements if self.base else EMPTY_RULES).items()
+            if requirement.min_values is not None
+        }
+        self.groups = self._daemon_groups(daemons)
+        self._left = self._allocatable_left()
+        self.usable = sum(
+            1 << number
+            for number, left in enumerate(self._left)
+            if all(value >= 0 for value in left.values())
+        )
+        self.room = tuple(
+            Threshold([left.get(resource, 0) for left in self._left]) for resource in resources
+        )
+        self.limits: dict[str, int] = {}
+        self.limits_left: dict[str, int] = {}
+        self._capacity: dict[str, Threshold] = {}
+        self.has_reservations = any(kind.reservation for kind in index.kinds)
+
+    def _states(self) -> tuple[State | None, State | None]:
+        """Return the state before types are looked at, and the one in which claims start."""
+        try:
+            template = template_requirements(self.node_pool)
+            Resources.parse(self.node_pool.spec.limits)
+        except ValueError as error:
+            self.unready = self.unready or str(error)
+            return None, None
+        certain = {REGISTERED: "true", INITIALIZED: "true", HOSTNAME: _NEW_HOST}
+        requirements = template.merged(Requirements.of_labels(certain))
+        every_kind = (1 << len(self.index.kinds)) - 1
+        base = State(self.index, requirements, self.index.everything, every_kind, {})
+        types = self.index.allowing_all(requirements.values())
+        kinds = self.index.allowed_kinds(requirements)
+        types &= self.index.offered(kinds)
+        if not types:
+            return base, None
+        return base, State(self.index, requirements, types, kinds, base.siblings)
+
+    def _daemon_groups(self, daemons: Sequence[Daemon]) -> tuple[DaemonGroup, ...]:
+        groups = [DaemonGroup(self.index.everything)]
+        for daemon in daemons:
+            reach = self._reach(daemon)
+            split = []
+            for group in groups:
+                inside, outside = group.types & reach, group.types & ~reach
+                if inside:
+                    running = (*group.daemons, daemon)
+                    split.append(DaemonGroup(inside, running, group.requests + daemon.requests))
+                if outside:
+                    split.append(DaemonGroup(outside, group.daemons, group.requests))
+            groups = split
+        return tuple(groups)
+
+    def _reach(self, daemon: Daemon) -> int:
+        """Return the types of this pool on which the daemon's pod will run."""
+        tolerations = daemon.pod.spec.tolerations or ()
+        if self.base is None or untolerated(tolerations, self.taints, ignore_preferences=True):
+            return 0
+        mask = 0
+        for alternative in daemon.alternatives:
+            if self.base.undefined(alternative):
+                continue
+            if self.base.requirements.intersect_conflicts(alternative.merged):
+                continue
+            merged = self.base.requirements.merged(alternative.merged)
+            mask |= self.base.narrowed_types(alternative, merged)
+        return mask
+
+    def _allocatable_left(self) -> list[Resources]:
+        left: list[Resources] = [EMPTY] * len(self.index.types)
+        for group in self.groups:
+            for number, instance_type in enumerate(self.index.types):
+                if group.types >> number & 1:
+                    left[number] = instance_type.allocatable - group.requests
+        return left
+
+    # Limits.
+
+    def set_limits(self, nodes: Iterable[StateNode]) -> None:
+        """Start counting from what the pool's nodes have, those that are going left out."""
+        limits = Resources.parse(self.node_pool.spec.limits)
+        used: dict[str, int] = dict.fromkeys(limits, 0)
+        for node in nodes:
+            if node.node_pool_name != self.name:
+                continue
+            capacity = node.capacity
+            for resource in limits:
+                used[resource] += 1 if resource == NODES else capacity.get(resource, 0)
+        self.limits = dict(limits)
+        self.limits_left = {resource: limits[resource] - used[resource] for resource in limits}
+        self._capacity = {
+            resource: Threshold([t.capacity.get(resource, 0) for t in self.index.types])
+            for resource in limits
+            if resource != NODES
+        }
+
+    def within_limits(self) -> int:
+        """Return the types of which one more node would stay within every limit."""
+        if self.limits_left.get(NODES, 1) < 1:
+            return 0
+        mask = self.index.everything
+        for resource, threshold in self._capacity.items():
+            mask &= threshold.at_most(self.limits_left[resource])
+        return mask
+
+    def largest_capacity(self, types: int) -> dict[str, int]:
+        """Return the most that a node of one of the types counts against each limit."""
+        most = {r: threshold.largest(types) for r, threshold in self._capacity.items()}
+        if NODES in self.limits:
+            most[NODES] = 1
+        return most
+
+    def smallest_capacity(self, types: int, resource: str) -> int:
+        """Return the least that a node of one of the types counts against a limit."""
+        return 1 if resource == NODES else self._capacity[resource].smallest(types)
+
+    def tolerated(self, tolerations: Sequence[Toleration]) -> bool:
+        """Whether all taints of the pool are tolerated."""
+        return not untolerated(tolerations, self.taints)
+
+    # Types by what pods bring.
+
+    def free_of(self, ports: Sequence[HostPort]) -> int:
+        """Return the types whose daemons leave these host ports free."""
+        mask = 0
+        for group in self.groups:
+            taken = (taken for daemon in group.daemons for taken in daemon.ports)
+            if not any(mine.conflicts(other) for other in taken for mine in ports):
+                mask |= group.types
+        return mask
+
+    def attaching(self, attached: Mapping[str, frozenset[str]]) -> int:
+        """Return the types that can attach that many volumes; no known bound means any number."""
+        mask = 0
+        for number, instance_type in enumerate(self.index.types):
+            limits = instance_type.volume_limits
+            if all(len(ids) <= limits.get(d, len(ids)) for d, ids in attached.items()):
+                mask |= 1 << number
+        return mask
+
+    def overhead(self, types: int) -> Resources:
+        """Return what daemons take at least on a node of one of the types."""
+        found = [group.requests for group in self.groups if group.types & types]
+        if not found:
+            return EMPTY
+        common = set(found[0]).intersection(*found[1:])
+        return Resources({name: min(r[name] for r in found) for name in sorted(common)})
+
+    def allocatable_left(self, number: int) -> Resources:
+        """Return what daemons leave for pods on a type."""
+        return self._left[number]
+
+    def unmet_min_values(self, state: State, types: int) -> dict[str, int]:
+        """Return the labels with too few values among the types, with how many there are."""
+        short = {}
+        for key, wanted in self.min_values.items():
+            allowed = state.requirements.of(key)
+            found = self.index.values_of(key, types, state.kinds) or {}
+            count = sum(1 for value in found if allowed.has(value))
+            if count < wanted:
+                short[key] = count
+        return short
+
+
+EMPTY_RULES = Requirements()
+
+
+def type_index(cache: dict[tuple[int, ...], TypeIndex], types: Sequence[InstanceType]) -> TypeIndex:
+    """Return the index of the types; pools of one node class share it."""
+    identity = tuple(id(instance_type) for instance_type in types)
+    found = cache.get(identity)
+    if found is None:
+        found = cache[identity] = TypeIndex(types, CAPACITY_RESERVATION_ID)
+    return found

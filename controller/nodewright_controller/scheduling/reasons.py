@@ -1,0 +1,151 @@
+"""Why a pod gets no place: one code per cause, which never changes its meaning.
+
+The text of a cause may improve; code and parameters stay. What is true of a certain pod and pool is
+a `Refusal` in `scheduling.decision`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Verdict(enum.StrEnum):
+    """What it comes to for a pod."""
+
+    BLOCKED = "blocked"
+    """Nothing we may build fits."""
+    STARVED = "starved"
+    """It would fit, but a limit or the stock says no."""
+    HELD = "held"
+    """It waits for something that will come."""
+    NOT_OURS = "not ours"
+    """Somebody else decides about it."""
+
+
+class Reason(enum.Enum):
+    """A cause: code, kind (as scenario files name it), verdict, and message template.
+
+    P1xx the pod's own shape, P2xx the place, P3xx the pool, P4xx the cloud, P5xx waiting.
+    """
+
+    CONFLICT = ("P101", "requirements", Verdict.BLOCKED, "{key} {asked} is not offered: {found}")
+    UNKNOWN_LABEL = ("P102", "unknown-label", Verdict.BLOCKED, "label {key} is set by no node")
+    TAINT = ("P103", "taint", Verdict.BLOCKED, "taint {taint} is not tolerated")
+    TOO_LARGE = (
+        "P104",
+        "no-instance-type-fits",
+        Verdict.BLOCKED,
+        "no instance type fits: {resource} {asked} is more than {found}",
+    )
+    NO_TYPE = (
+        "P105",
+        "no-instance-type-fits",
+        Verdict.BLOCKED,
+        "no instance type has {what}",
+    )
+    NO_OFFERING = (
+        "P106",
+        "no-offering",
+        Verdict.BLOCKED,
+        "no fitting instance type is offered as {what}",
+    )
+    HOST_PORT = (
+        "P107",
+        "host-port-conflict",
+        Verdict.BLOCKED,
+        "host port {port} is taken by daemon {owner}",
+    )
+    CONTRADICTION = ("P108", "requirements", Verdict.BLOCKED, "its own rules on {key} exclude all")
+    INVALID = ("P109", "invalid-pod", Verdict.BLOCKED, "it cannot be read: {detail}")
+    RESOURCE_CLAIMS = (
+        "P110",
+        "resource-claims",
+        Verdict.NOT_OURS,
+        "it uses dynamic resource claims, which are not planned for",
+    )
+    NO_POOL_WANTED = ("P111", "requirements", Verdict.NOT_OURS, "it refuses every NodePool")
+    CLAIM_NOT_FOUND = ("P201", "pvc-not-found", Verdict.HELD, "volume claim {claim} does not exist")
+    CLAIM_IMMEDIATE = (
+        "P202",
+        "pvc-unbound-immediate",
+        Verdict.HELD,
+        "volume claim {claim} is not bound yet, and its class {detail} binds at once",
+    )
+    VOLUME_PLACE = (
+        "P203",
+        "volume-topology",
+        Verdict.BLOCKED,
+        "volume claim {claim} needs {asked}, which is not offered",
+    )
+    SPREAD = (
+        "P204",
+        "topology-spread",
+        Verdict.BLOCKED,
+        "spread over {key} allows {allowed} only (now {counts}, max skew {skew})",
+    )
+    ANTI_AFFINITY = (
+        "P205",
+        "pod-anti-affinity",
+        Verdict.BLOCKED,
+        "pod anti-affinity leaves no {key} free",
+    )
+    AFFINITY = (
+        "P206",
+        "pod-affinity",
+        Verdict.BLOCKED,
+        "pod affinity wants a {key} with {selector}, and there is none it can reach",
+    )
+    ATTACH_LIMIT = (
+        "P207",
+        "volume-limit",
+        Verdict.BLOCKED,
+        "{count} volumes of {driver} are more than an instance attaches ({limit})",
+    )
+    CLAIM_UNUSABLE = ("P208", "pvc-unusable", Verdict.HELD, "volume claim {claim} {detail}")
+    LIMIT = (
+        "P301",
+        "nodepool-limit",
+        Verdict.STARVED,
+        "limit {resource} {limit} leaves {left}, the smallest fitting node has {asked}",
+    )
+    NODE_LIMIT = (
+        "P302",
+        "nodepool-limit",
+        Verdict.STARVED,
+        "limit nodes {limit} is used up",
+    )
+    MIN_VALUES = (
+        "P303",
+        "min-values",
+        Verdict.BLOCKED,
+        "fewer than {asked} values of {key} are left ({found})",
+    )
+    NOT_READY = ("P304", "nodeclass-not-ready", Verdict.HELD, "the pool is not ready: {detail}")
+    NO_TYPES = ("P305", "no-instance-type-fits", Verdict.BLOCKED, "the pool has no instance types")
+    OUT_OF_STOCK = (
+        "P401",
+        "no-offering",
+        Verdict.STARVED,
+        "every fitting offering is out of stock",
+    )
+    RESERVED_ONLY = (
+        "P402",
+        "no-offering",
+        Verdict.STARVED,
+        "only reserved capacity is allowed, and it is used up",
+    )
+    NO_IMAGE = ("P403", "no-image", Verdict.BLOCKED, "{detail}")
+    NO_POOLS = ("P306", "no-pools", Verdict.BLOCKED, "there is no NodePool that can make nodes")
+    RESERVATION_PENDING = (
+        "P501",
+        "deferred",
+        Verdict.HELD,
+        "reserved capacity is promised to others in this round",
+    )
+    OUT_OF_TIME = ("P502", "deferred", Verdict.HELD, "the round ended before it was looked at")
+
+    def __init__(self, code: str, kind: str, verdict: Verdict, template: str) -> None:
+        self.code = code
+        self.kind = kind
+        self.verdict = verdict
+        self.template = template

@@ -1,0 +1,411 @@
+"""Pending pods to placements: the loop over pods, and what one pod tries.
+
+A pod tries existing nodes, then claims made in this round, then a new claim from the pools by
+weight; if nothing takes it, it drops one preference and tries again. What failed for a class of
+equal pods on a bin stays failed, because bins only fill up and claims only narrow; only topology
+can change a no into a yes, so pods with such rules are tried again after others were placed.
+Upstream: pkg/controllers/provisioning/scheduling/scheduler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nodewright_controller.scheduling.bins import Bins, Claim, united
+from nodewright_controller.scheduling.compiled import (
+    ClassLevel,
+    Compiled,
+    PodClass,
+    QueuedPod,
+    tolerations_of,
+)
+from nodewright_controller.scheduling.decision import Decision
+from nodewright_controller.scheduling.decode import decode
+from nodewright_controller.scheduling.domains import Demand, DemandReader, pinned
+from nodewright_controller.scheduling.explain import Explainer
+from nodewright_controller.scheduling.node_index import conflicting
+from nodewright_controller.scheduling.pools import CompiledPool
+from nodewright_controller.scheduling.problem import MinValuesPolicy, Problem
+from nodewright_controller.scheduling.reservations import Held, Reservations, UsedUp, Wait
+from nodewright_controller.scheduling.states import Constraint, State
+from nodewright_controller.scheduling.topology import Tally
+
+_ASK_TO_STOP_EVERY = 128
+
+
+def solve(problem: Problem) -> Decision:
+    """Return where every pod goes, which nodes to make for the rest, and who goes nowhere.
+
+    The order of the problem's pods, nodes and pools never changes the outcome. When the options'
+    `stop` turns true, pods not yet looked at are deferred and what was decided so far is kept.
+    """
+    compiled = Compiled(problem)
+    round_ = Round(compiled)
+    round_.run()
+    return decode(
+        compiled,
+        round_.bins,
+        waiting=round_.waiting,
+        unplaced=round_.unplaced,
+        unasked=round_.unasked,
+        explainer=Explainer(compiled, round_.bins, round_.demands),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How a claim would look with the pod on it."""
+
+    state: State
+    types: int
+    reserved: frozenset[str] = frozenset()
+    relaxed: bool = False
+
+
+class _MustWait(Exception):
+    """Reserved capacity is promised to others; the pod is neither relaxed nor tried elsewhere."""
+
+
+class Round:
+    """One run over the queue."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._options = compiled.problem.options
+        self._table = compiled.table
+        self.bins = Bins(compiled)
+        self.demands = DemandReader(compiled)
+        self._reservations = Reservations(
+            strict=self._options.reserved_strict, credits=self._options.reservation_credits
+        )
+        for pool in compiled.pools:
+            if pool.root is not None:
+                self._reservations.learn(pool.root)
+        self.unplaced: list[QueuedPod] = []
+        self.waiting: list[QueuedPod] = []
+        """Pods that wait for reserved capacity."""
+        self.unasked: list[QueuedPod] = []
+        """Pods that were not looked at in time."""
+        self._eligible_pools: dict[tuple[Tally, CompiledPool], bool] = {}
+
+    def run(self) -> None:
+        """Place the queue; pods with topology rules are tried until nothing moves any more."""
+        queue: Sequence[QueuedPod] = self._compiled.queue
+        while queue:
+            failed, placed = self._pass(queue)
+            retried = [queued for queued in failed if _may_change(queued.pod_class)]
+            self.unplaced.extend(q for q in failed if not _may_change(q.pod_class))
+            if not placed or not retried or self.unasked:
+                self.unplaced.extend(retried)
+                return
+            queue = retried
+
+    def _pass(self, queue: Sequence[QueuedPod]) -> tuple[list[QueuedPod], int]:
+        failed: list[QueuedPod] = []
+        hopeless: set[PodClass] = set()
+        placed = 0
+        for position, queued in enumerate(queue):
+            if position % _ASK_TO_STOP_EVERY == 0 and self._must_stop():
+                self.unasked.extend(queue[position:])
+                break
+            if queued.pod_class in hopeless:
+                failed.append(queued)
+                continue
+            try:
+                if self._place(queued):
+                    placed += 1
+                    if any(_may_change(pod_class) for pod_class in hopeless):
+                        hopeless = {c for c in hopeless if not _may_change(c)}
+                else:
+                    failed.append(queued)
+                    hopeless.add(queued.pod_class)
+            except _MustWait:
+                self.waiting.append(queued)
+        return failed, placed
+
+    def _must_stop(self) -> bool:
+        return self._options.stop is not None and self._options.stop()
+
+    # One pod.
+
+    def _place(self, queued: QueuedPod) -> bool:
+        pod_class = queued.pod_class
+        for number in range(len(pod_class.shape.levels)):
+            known = self._compiled.class_level(pod_class, number)
+            demands: list[Demand] = []
+            if known.shape_level.domain_rules:
+                demands = self.demands.demands(pod_class, known)
+            if self._try_bins(queued, known, demands) or self._try_new(queued, known, demands):
+                return True
+        return False
+
+    def _candidates(self, pod_class: PodClass, known: ClassLevel, demands: list[Demand]) -> int:
+        shape_level, size = known.shape_level, pod_class.size
+        mask = (shape_level.nodes & size.nodes) | self.bins.claim_bins
+        mask &= ~(size.full | shape_level.dead | known.dead)
+        if mask and shape_level.host_rules:
+            mask &= self.demands.host_bins(pod_class, known)
+        if mask and pod_class.shape.ports:
+            mask &= ~conflicting(self.bins.ports, pod_class.shape.ports)
+        for demand in demands:
+            if not mask:
+                break
+            mask &= demand.bins(self.bins.domains[demand.key])
+        if mask and known.dead_in and len(demands) == 1:
+            mask &= ~self._dead_in_all(known, demands[0], mask)
+        return mask
+
+    def _dead_in_all(self, known: ClassLevel, demand: Demand, mask: int) -> int:
+        """Return the bins that cannot take the pod in any domain that is open now."""
+        domains = self.bins.domains[demand.key]
+        alive = 0
+        for value in demand.allowed if demand.allowed is not None else domains.with_value:
+            if demand.admits(value):
+                alive |= domains.bins(value) & ~known.dead_in.get((demand.key, value), 0)
+        if demand.allowed is None:
+            alive |= ~domains.having | domains.open
+        return mask & ~alive
+
+    def _try_bins(self, queued: QueuedPod, known: ClassLevel, demands: list[Demand]) -> bool:
+        mask = self._candidates(queued.pod_class, known, demands)
+        while mask:
+            number, bit = self.bins.in_order(mask)
+            if number < self.bins.first_claim:
+                if self._try_node(queued, known, number):
+                    return True
+            elif self._try_claim(queued, known, number, demands):
+                return True
+            mask &= ~bit
+        return False
+
+    # Existing nodes.
+
+    def _try_node(self, queued: QueuedPod, known: ClassLevel, number: int) -> bool:
+        size, shape = queued.pod_class.size, queued.pod_class.shape
+        room = self.bins.room[number]
+        for resource, amount in size.vector:
+            if room[resource] < amount:
+                size.full |= 1 << number
+                return False
+        if shape.volumes.attached and not self._can_attach(queued.pod_class, number):
+            known.dead |= 1 << number
+            return False
+        self.bins.put_on_node(number, queued)
+        self._record_on_node(queued.pod_class, number)
+        return True
+
+    def _can_attach(self, pod_class: PodClass, number: int) -> bool:
+        limit_of = self._compiled.attach_limit(number)
+        attached = self.bins.attached(number)
+        for driver, volumes in pod_class.shape.volumes.attached.items():
+            limit = limit_of(driver)
+            if limit is not None and len(attached.get(driver, set()) | volumes) > limit:
+                return False
+        return True
+
+    def _record_on_node(self, pod_class: PodClass, number: int) -> None:
+        shape, bit = pod_class.shape, 1 << number
+        for tally in shape.counted:
+            if tally.eligible_nodes & bit:
+                self._count_on_node(tally, number)
+        for tally in shape.owned:
+            self._count_on_node(tally, number)
+
+    def _count_on_node(self, tally: Tally, number: int) -> None:
+        if tally.by_host:
+            tally.add_to_bin(1 << number)
+            return
+        value = self._compiled.nodes.value(number, tally.key)
+        if value is not None:
+            tally.add_to_domain(value)
+
+    # Claims of this round.
+
+    def _try_claim(
+        self, queued: QueuedPod, known: ClassLevel, number: int, demands: list[Demand]
+    ) -> bool:
+        pod_class = queued.pod_class
+        claim = self.bins.claim(number)
+        types = claim.types
+        for resource, amount in pod_class.size.vector:
+            types &= claim.pool.room[resource].at_least(claim.totals[resource] + amount)
+        if not types & claim.state.types:
+            pod_class.size.full |= claim.bit
+            return False
+        if claim.pool not in known.shape_level.pools:
+            known.shape_level.dead |= claim.bit
+            return False
+        types &= self._allowed_beside(claim, pod_class)
+        fit, stepped = self._best_fit(claim.pool, claim.state, types, known, demands, claim)
+        if fit is None:
+            self._remember(claim, known, demands, stepped=stepped)
+            return False
+        self._put(queued, claim, fit)
+        return True
+
+    def _allowed_beside(self, claim: Claim, pod_class: PodClass) -> int:
+        shape = pod_class.shape
+        mask = -1
+        if shape.ports:
+            mask &= claim.pool.free_of(shape.ports)
+        if shape.volumes.attached:
+            mask &= claim.pool.attaching(united(claim.attached, shape.volumes.attached))
+        return mask
+
+    def _remember(
+        self, claim: Claim, known: ClassLevel, demands: list[Demand], *, stepped: bool
+    ) -> None:
+        """Keep what the failure proves for good."""
+        if not stepped:
+            known.shape_level.dead |= claim.bit
+        elif not demands:
+            known.dead |= claim.bit
+        elif len(demands) == 1:
+            demand = demands[0]
+            for value in claim.state.values(demand.key) or ():
+                if demand.admits(value):
+                    key = (demand.key, value)
+                    known.dead_in[key] = known.dead_in.get(key, 0) | claim.bit
+
+    def _best_fit(
+        self,
+        pool: CompiledPool,
+        start: State,
+        types: int,
+        known: ClassLevel,
+        demands: list[Demand],
+        claim: Claim | None,
+    ) -> tuple[_Fit | None, bool]:
+        """Return the first way to meet the pod's rules, and whether any alternative could be met.
+
+        Raises:
+            _MustWait: only capacity that is promised to others would do.
+
+        """
+        stepped = False
+        for choice in known.shape_level.level.choices:
+            state = start.step(choice)
+            if state is None:
+                continue
+            stepped = True
+            settled = pinned(state, types, demands, self._table)
+            if settled is None:
+                continue
+            fit = self._finished(pool, settled, types, claim)
+            if fit is not None:
+                return fit, True
+        return None, stepped
+
+    def _finished(
+        self, pool: CompiledPool, state: State, types: int, claim: Claim | None
+    ) -> _Fit | None:
+        """Return the fit if the pool's minValues and the reservations agree to it."""
+        relaxed = claim.min_values_relaxed if claim is not None else False
+        if pool.min_values and not relaxed and pool.unmet_min_values(state, state.types & types):
+            if claim is not None or self._options.min_values_policy is MinValuesPolicy.STRICT:
+                return None
+            relaxed = True
+        held: frozenset[str] = claim.reserved if claim is not None else frozenset()
+        if pool.has_reservations:
+            verdict = self._reservations.decide(state, state.types & types, held)
+            match verdict:
+                case Wait():
+                    raise _MustWait
+                case UsedUp():
+                    return None
+                case Held(ids):
+                    held = ids
+        return _Fit(state, types, held, relaxed)
+
+    def _put(self, queued: QueuedPod, claim: Claim, fit: _Fit) -> None:
+        changed = fit.state is not claim.state
+        self.bins.put_on_claim(claim, queued, fit.state, fit.types)
+        if fit.reserved != claim.reserved:
+            self._reservations.hold(claim.reserved, fit.reserved)
+            claim.reserved = fit.reserved
+        claim.min_values_relaxed = fit.relaxed
+        if changed and claim.waiting:
+            claim.waiting = [t for t in claim.waiting if not self._count_in_domain(t, claim)]
+        shape = queued.pod_class.shape
+        for tally in shape.counted:
+            if self._counts_on(tally, claim):
+                self._count_on_claim(tally, claim)
+        for tally in shape.owned:
+            self._count_on_claim(tally, claim)
+
+    def _count_on_claim(self, tally: Tally, claim: Claim) -> None:
+        if tally.by_host:
+            tally.add_to_bin(claim.bit)
+        elif not self._count_in_domain(tally, claim):
+            claim.waiting.append(tally)
+
+    def _count_in_domain(self, tally: Tally, claim: Claim) -> bool:
+        """Count a pod of the claim if its domain is certain; whether it was."""
+        values = claim.state.values(tally.key)
+        if values is None or len(values) > 1:
+            return False
+        for value in values:
+            tally.add_to_domain(value)
+        return True
+
+    def _counts_on(self, tally: Tally, claim: Claim) -> bool:
+        eligibility = tally.eligibility
+        if eligibility.alternatives is not None and not any(
+            claim.state.step(alternative) for alternative in eligibility.alternatives
+        ):
+            return False
+        if eligibility.tolerations is None:
+            return True
+        identity = (tally, claim.pool)
+        found = self._eligible_pools.get(identity)
+        if found is None:
+            found = self._eligible_pools[identity] = claim.pool.tolerated(tolerations_of(tally))
+        return found
+
+    # New claims.
+
+    def _try_new(self, queued: QueuedPod, known: ClassLevel, demands: list[Demand]) -> bool:
+        if known.shape_level.host_rules and self.demands.needs_company(known):
+            return False
+        for pool, choice_state in self._starts(known):
+            types = self._compiled.holding(known, pool, queued.pod_class)
+            if not types & choice_state.types:
+                continue
+            if pool.limits:
+                types &= pool.within_limits()
+            if not types & choice_state.types:
+                continue
+            settled = pinned(choice_state, types, demands, self._table)
+            if settled is None:
+                continue
+            fit = self._finished(pool, settled, types, None)
+            if fit is not None:
+                self._open(queued, pool, fit)
+                return True
+        return False
+
+    def _starts(self, known: ClassLevel) -> Iterator[tuple[CompiledPool, State]]:
+        """Yield the pools by weight, for each alternative of the pod in turn."""
+        choices: Sequence[Constraint] = known.shape_level.level.choices
+        for choice in choices:
+            for pool in known.shape_level.pools:
+                state = pool.root.step(choice) if pool.root is not None else None
+                if state is not None:
+                    yield pool, state
+
+    def _open(self, queued: QueuedPod, pool: CompiledPool, fit: _Fit) -> None:
+        number = self.bins.first_claim + len(self.bins.claims)
+        totals = [0] * len(self._compiled.resources)
+        claim = Claim(number, pool, fit.state, fit.types, totals)
+        if pool.limits:
+            claim.counted = pool.largest_capacity(fit.state.types & fit.types)
+            for resource, amount in claim.counted.items():
+                pool.limits_left[resource] -= amount
+        self.bins.add_claim(claim)
+        self._put(queued, claim, fit)
+
+
+def _may_change(pod_class: PodClass) -> bool:
+    """Whether pods placed later could open a place for it."""
+    return any(level.spreads or level.affinities for level in pod_class.shape.levels)

@@ -1,0 +1,149 @@
+"""What the requirements of a claim can come to: states, and the steps between them.
+
+A claim starts in its pool's first state; every pod, volume and topology domain that narrows it is
+a `Constraint`, and the step from a state by a constraint is worked out once, however many claims
+take it. Claims only ever narrow, so a step that fails keeps failing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodewright_controller.api.labels import REGION, ZONE_ID
+from nodewright_controller.constraints.requirement import Operator, Requirement
+from nodewright_controller.constraints.requirements import Requirements
+from nodewright_controller.scheduling.type_index import TypeIndex
+
+NEGATIVE: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
+_FROM_CLOUD: Final = frozenset({REGION, ZONE_ID})
+"""Labels that a node gets at launch although no instance type need define them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constraint:
+    """Requirements that are asked of a node together; equal ones are one object."""
+
+    stated: tuple[Requirement, ...]
+    """One by one, as they were written: each must hold by itself."""
+    merged: Requirements
+    """Intersected key by key."""
+
+
+class ConstraintTable:
+    """Makes constraints, one object for each distinct set of requirements."""
+
+    def __init__(self) -> None:
+        self._known: dict[frozenset[Requirement], Constraint] = {}
+        self.nothing = self.of(())
+
+    def of(self, stated: Iterable[Requirement]) -> Constraint:
+        """Return the constraint of these requirements."""
+        listed = tuple(stated)
+        identity = frozenset(listed)
+        found = self._known.get(identity)
+        if found is None:
+            found = self._known[identity] = Constraint(listed, Requirements(listed))
+        return found
+
+    def both(self, one: Constraint, other: Constraint) -> Constraint:
+        """Return the constraint of both together."""
+        if not one.stated:
+            return other
+        return self.of((*one.stated, *other.stated)) if other.stated else one
+
+    def equals(self, key: str, value: str) -> Constraint:
+        """Return the constraint that a label has one value."""
+        return self.of((Requirement(key, False, frozenset((value,))),))
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Requirements of a claim, and which types and offerings they leave."""
+
+    index: TypeIndex
+    requirements: Requirements
+    types: int
+    """Types whose labels are allowed and that have a healthy offering among `kinds`."""
+    kinds: int
+    """Offering kinds that are allowed."""
+    siblings: dict[tuple[Requirements, int, int], State]
+    """All states of the pool, so that equal ones are one object."""
+    _steps: dict[Constraint, State | None] = field(default_factory=dict)
+    _values: dict[str, dict[str, int] | None] = field(default_factory=dict)
+
+    def step(self, constraint: Constraint) -> State | None:
+        """Return the state after the constraint, or None if it cannot be met."""
+        try:
+            return self._steps[constraint]
+        except KeyError:
+            found = self._steps[constraint] = self._step(constraint)
+            return found
+
+    def _step(self, constraint: Constraint) -> State | None:
+        if not constraint.stated:
+            return self if self.types else None
+        if self.undefined(constraint) or self.requirements.intersect_conflicts(constraint.merged):
+            return None
+        requirements = self.requirements.merged(constraint.merged)
+        types = self.types & self.narrowed_types(constraint, requirements)
+        kinds = self.kinds & self.index.allowed_kinds(requirements)
+        types &= self.index.offered(kinds)
+        if not types:
+            return None
+        found = State(self.index, requirements, types, kinds, self.siblings)
+        return self.siblings.setdefault((requirements, types, kinds), found)
+
+    def narrowed_types(self, constraint: Constraint, requirements: Requirements) -> int:
+        """Return the types that meet each requirement, and all of them together."""
+        mask = self.index.everything
+        for requirement in constraint.stated:
+            mask &= self.index.allowing(requirement) & self.index.allowing(
+                requirements.of(requirement.key)
+            )
+            if self._must_be_on_type(requirement):
+                mask &= self.index.having(requirement.key)
+        return mask
+
+    def _must_be_on_type(self, requirement: Requirement) -> bool:
+        """Whether only the instance type can give the node this label."""
+        key = requirement.key
+        if requirement.operator in NEGATIVE or key in self.requirements:
+            return False
+        return key not in self.index.kind_values and key not in _FROM_CLOUD
+
+    def undefined(self, constraint: Constraint) -> tuple[str, ...]:
+        """Return the labels, sorted, that are asked for and that no node made here would have."""
+        missing = {
+            requirement.key
+            for requirement in constraint.stated
+            if requirement.operator not in NEGATIVE
+            and requirement.key not in self.requirements
+            and requirement.key not in self.index.labels
+            and requirement.key not in self.index.kind_values
+            and requirement.key not in _FROM_CLOUD
+        }
+        return tuple(sorted(missing))
+
+    def values(self, key: str) -> dict[str, int] | None:
+        """Return each value the label may take, with the types that it leaves.
+
+        None when the values cannot be told: the label is open (any value, if it may exist at all).
+        """
+        try:
+            return self._values[key]
+        except KeyError:
+            found = self._values[key] = self._find_values(key)
+            return found
+
+    def _find_values(self, key: str) -> dict[str, int] | None:
+        requirement = self.requirements.of(key)
+        found = self.index.values_of(key, self.types, self.kinds)
+        if found is not None:
+            return {value: mask for value, mask in found.items() if requirement.has(value)}
+        if not requirement.complement:
+            return dict.fromkeys(requirement.values, self.types)
+        if key in self.requirements and requirement.operator is not Operator.NOT_IN:
+            return None
+        return {}

@@ -1,0 +1,241 @@
+"""The instance types of a pool as bit masks: by label value, by offering, by price.
+
+Requirements become masks of types here, once per requirement. Which requirements a claim has is
+kept in `scheduling.states`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodewright_controller.constraints.instance_type import InstanceType
+from nodewright_controller.constraints.requirement import Operator, Requirement
+from nodewright_controller.constraints.requirements import Requirements
+
+_NEGATIVE = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
+
+
+@dataclass(slots=True)
+class OfferingKind:
+    """All offerings with the same requirements: (zone, capacity type, …) over the types."""
+
+    requirements: Requirements
+    available: int = 0
+    """Types that are offered this way, and healthy."""
+    launchable: int = 0
+    """Of those, the ones that can be had now."""
+    listed: int = 0
+    """Types that are offered this way at all."""
+    reservation: str = ""
+    """Id of the capacity reservation; empty for other capacity types."""
+    reserved_capacity: int = 0
+
+
+class _LabelIndex:
+    """For one label: which types have which value."""
+
+    __slots__ = ("absent", "by_value", "empty", "wide")
+
+    def __init__(self) -> None:
+        self.by_value: dict[str, int] = {}
+        self.absent = 0
+        self.empty = 0
+        self.wide: list[tuple[Requirement, int]] = []
+
+    def allowing(self, asked: Requirement) -> int:
+        """Return the types that may be what is asked for."""
+        mask = self.absent
+        if asked.operator in _NEGATIVE:
+            mask |= self.empty
+        if not asked.complement and len(asked.values) < len(self.by_value):
+            for value in asked.values:
+                mask |= self.by_value.get(value, 0)
+        else:
+            for value, found in self.by_value.items():
+                if asked.has(value):
+                    mask |= found
+        for requirement, found in self.wide:
+            if requirement.intersects(asked) or (
+                requirement.operator in _NEGATIVE and asked.operator in _NEGATIVE
+            ):
+                mask |= found
+        return mask
+
+
+class TypeIndex:
+    """Masks over a fixed sequence of instance types; bit `i` is `types[i]`."""
+
+    def __init__(self, types: Sequence[InstanceType], reservation_label: str) -> None:
+        self.types = tuple(types)
+        self.everything = (1 << len(self.types)) - 1
+        self.labels = _label_indexes(self.types)
+        self.kinds = _offering_kinds(self.types, reservation_label)
+        self.prices = _prices(self.types, self.kinds)
+        self._allowing: dict[Requirement, int] = {}
+        self._by_price: dict[int, tuple[tuple[float, int], ...]] = {}
+        self.kind_values: dict[str, dict[str, int]] = {}
+        for position, kind in enumerate(self.kinds):
+            for key, value in kind.requirements.labels().items():
+                values = self.kind_values.setdefault(key, {})
+                values[value] = values.get(value, 0) | (1 << position)
+
+    def allowing(self, asked: Requirement) -> int:
+        """Return the types whose own labels meet the requirement; a type without it does, too."""
+        found = self._allowing.get(asked)
+        if found is None:
+            index = self.labels.get(asked.key)
+            found = self.everything if index is None else index.allowing(asked)
+            self._allowing[asked] = found
+        return found
+
+    def allowing_all(self, asked: Iterable[Requirement]) -> int:
+        """Return the types that meet all of them."""
+        mask = self.everything
+        for requirement in asked:
+            mask &= self.allowing(requirement)
+        return mask
+
+    def having(self, key: str) -> int:
+        """Return the types that define the label themselves."""
+        index = self.labels.get(key)
+        return 0 if index is None else self.everything & ~index.absent
+
+    def allowed_kinds(self, asked: Requirements) -> int:
+        """Return the kinds of offerings that the requirements allow, as a mask over `kinds`.
+
+        A label that some offerings define must be defined where it is asked for.
+        """
+        wanted = [
+            key
+            for key in self.kind_values
+            if key in asked and asked.of(key).operator not in _NEGATIVE
+        ]
+        mask = 0
+        for position, kind in enumerate(self.kinds):
+            complete = all(key in kind.requirements for key in wanted)
+            if complete and not asked.intersect_conflicts(kind.requirements):
+                mask |= 1 << position
+        return mask
+
+    def offered(self, kinds: int) -> int:
+        """Return the types with a healthy offering among these kinds."""
+        mask = 0
+        for position, kind in enumerate(self.kinds):
+            if kinds >> position & 1:
+                mask |= kind.available
+        return mask
+
+    def by_price(self, kinds: int) -> tuple[tuple[float, int], ...]:
+        """Return (price per hour, type) of all types, by cheapest launchable offering, then name.
+
+        Types without one come last, at infinite price.
+        """
+        found = self._by_price.get(kinds)
+        if found is None:
+            rows = []
+            for number, instance_type in enumerate(self.types):
+                prices = [
+                    price
+                    for position, price in self.prices[number].items()
+                    if kinds >> position & 1 and self.kinds[position].launchable >> number & 1
+                ]
+                rows.append((min(prices, default=float("inf")), instance_type.name, number))
+            rows.sort()
+            found = tuple((price, number) for price, _, number in rows)
+            self._by_price[kinds] = found
+        return found
+
+    def cheapest(self, types: int, kinds: int) -> float:
+        """Return the lowest price among the types and kinds; infinite if nothing can be had."""
+        for price, number in self.by_price(kinds):
+            if types >> number & 1:
+                return price
+        return float("inf")
+
+    def cheapest_kind(self, number: int, kinds: int) -> tuple[float, OfferingKind] | None:
+        """Return the cheapest launchable way to buy a type; ties go to what sorts first by name."""
+        ways = [
+            (price, str(self.kinds[position].requirements), self.kinds[position])
+            for position, price in self.prices[number].items()
+            if kinds >> position & 1 and self.kinds[position].launchable >> number & 1
+        ]
+        if not ways:
+            return None
+        price, _, kind = min(ways, key=lambda way: way[:2])
+        return price, kind
+
+    def values_of(self, key: str, types: int, kinds: int) -> dict[str, int] | None:
+        """Return value to types for a label that offerings or types define; None if none does."""
+        in_kinds = self.kind_values.get(key)
+        if in_kinds is not None:
+            found = {v: self.offered(kinds & mask) & types for v, mask in in_kinds.items()}
+            return {value: mask for value, mask in found.items() if mask}
+        index = self.labels.get(key)
+        if index is None:
+            return None
+        return {value: mask & types for value, mask in index.by_value.items() if mask & types}
+
+
+def _label_indexes(types: Sequence[InstanceType]) -> dict[str, _LabelIndex]:
+    keys = sorted({key for instance_type in types for key in instance_type.requirements})
+    indexes = {key: _LabelIndex() for key in keys}
+    for number, instance_type in enumerate(types):
+        bit = 1 << number
+        for key, index in indexes.items():
+            requirement = instance_type.requirements.get(key)
+            if requirement is None:
+                index.absent |= bit
+            elif requirement.complement:
+                index.wide.append((requirement, bit))
+            elif not requirement.values:
+                index.empty |= bit
+            else:
+                for value in requirement.values:
+                    index.by_value[value] = index.by_value.get(value, 0) | bit
+    for index in indexes.values():
+        index.wide = _grouped(index.wide)
+    return indexes
+
+
+def _grouped(rows: Iterable[tuple[Requirement, int]]) -> list[tuple[Requirement, int]]:
+    masks: dict[Requirement, int] = {}
+    for requirement, bit in rows:
+        masks[requirement] = masks.get(requirement, 0) | bit
+    return list(masks.items())
+
+
+def _offering_kinds(
+    types: Sequence[InstanceType], reservation_label: str
+) -> tuple[OfferingKind, ...]:
+    kinds: dict[Requirements, OfferingKind] = {}
+    for number, instance_type in enumerate(types):
+        bit = 1 << number
+        for offering in instance_type.offerings:
+            kind = kinds.setdefault(offering.requirements, OfferingKind(offering.requirements))
+            kind.listed |= bit
+            kind.available |= bit if offering.available else 0
+            kind.launchable |= bit if offering.launchable else 0
+            reservation = offering.requirements.get(reservation_label)
+            if reservation is not None and not reservation.complement and reservation.values:
+                kind.reserved_capacity = (
+                    min(kind.reserved_capacity, offering.reservation_capacity)
+                    if kind.reservation
+                    else offering.reservation_capacity
+                )
+                kind.reservation = reservation.any_value()
+    return tuple(sorted(kinds.values(), key=lambda kind: repr(kind.requirements)))
+
+
+def _prices(
+    types: Sequence[InstanceType], kinds: Sequence[OfferingKind]
+) -> tuple[Mapping[int, float], ...]:
+    position = {kind.requirements: number for number, kind in enumerate(kinds)}
+    rows: list[Mapping[int, float]] = []
+    for instance_type in types:
+        row: dict[int, float] = {}
+        for offering in instance_type.offerings:
+            kind = position[offering.requirements]
+            row[kind] = min(offering.usd_per_hour, row.get(kind, float("inf")))
+        rows.append(row)
+    return tuple(rows)

@@ -1,0 +1,1 @@
+"""One handler class for each resource type, grouped by AWS service."""

@@ -1,0 +1,1 @@
+"""The Pulumi program of Nodewright, for all environments."""
