@@ -41,6 +41,8 @@ def cluster_rules() -> list[Rule]:
                 "replicationcontrollers",
                 "namespaces",
                 "podtemplates",
+                # Not in Karpenter's role: their defaults are what daemons will really ask for.
+                "limitranges",
             ],
             _READ,
         ),
@@ -90,7 +92,7 @@ def namespace_rules(lease: str) -> list[Rule]:
         rule("coordination.k8s.io", ["leases"], ["patch", "update"], [lease]),
         # A create request names no object, so it can't be bound to the one name.
         rule("", ["secrets"], ["create"]),
-        rule("", ["secrets"], ["get", "update"], [WEBHOOK_SECRET]),
+        rule("", ["secrets"], ["get", "update", "patch"], [WEBHOOK_SECRET]),
     ]
 
 

@@ -59,8 +59,13 @@ def user_parts(custom: str) -> tuple[Part, ...]:
         return ()
     if is_mime(custom):
         return parse_parts(custom)
+    return (Part(NODE_CONFIG if _is_config(custom) else SHELL, custom.strip("\n")),)
+
+
+def _is_config(text: str) -> bool:
+    if text.lstrip().startswith("#!"):
+        return False  # a script, even if YAML takes its first line for a comment
     try:
-        looks_like_config = isinstance(yaml.safe_load(custom), dict)
+        return isinstance(yaml.safe_load(text), dict)
     except yaml.YAMLError:
-        looks_like_config = False
-    return (Part(NODE_CONFIG if looks_like_config else SHELL, custom.strip("\n")),)
+        return False

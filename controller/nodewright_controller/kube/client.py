@@ -97,15 +97,13 @@ class KubeClient:
         return found
 
     async def list_with_version(
-        self, kind: type[K], namespace: str = "", *, labels: str = "", fields: str = ""
+        self, kind: type[K], namespace: str = "", *, labels: str = ""
     ) -> tuple[Objects[K], str]:
         """Read all objects of a kind in pages, and the version from which to watch."""
         found: Objects[K] = []
         token = ""
         while True:
-            request = requests.list_page(
-                kind.KIND, namespace, labels=labels, fields=fields, token=token
-            )
+            request = requests.list_page(kind.KIND, namespace, labels=labels, token=token)
             page = msgspec.json.decode(await self.send(request), type=_Page)
             found.extend(obj for raw in page.items or () if (obj := decode(kind, raw)) is not None)
             token = page.metadata.continue_

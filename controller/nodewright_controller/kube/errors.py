@@ -6,6 +6,7 @@ import msgspec
 
 from nodewright_controller.ports.errors import (
     Conflict,
+    Forbidden,
     Gone,
     Invalid,
     KubeError,
@@ -33,6 +34,8 @@ def classify(code: int, body: bytes, what: str) -> KubeError:
     text = f"{what}: {status.message or code}"
     if code == 404:
         return NotFound(text)
+    if code == 403:
+        return Forbidden(text)
     if code == 409:
         return Conflict(text)
     if code == 410:

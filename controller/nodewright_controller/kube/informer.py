@@ -19,10 +19,12 @@ from nodewright_controller.api.meta import KubeObject
 from nodewright_controller.kube import requests
 from nodewright_controller.kube.client import KubeClient, decode
 from nodewright_controller.kube.errors import classify
-from nodewright_controller.ports.errors import Gone, KubeError
+from nodewright_controller.ports.errors import Forbidden, Gone, KubeError
 
 log = structlog.get_logger()
 K = TypeVar("K", bound=KubeObject)
+
+_FORBIDDEN_SECONDS = 10.0
 
 Handler = Callable[[K | None, K | None], None]
 """Called with the object before and after: (None, new), (old, new) or (old, None)."""
@@ -50,13 +52,15 @@ class Informer(Generic[K]):
     """The objects of one kind. Lives on one event loop; handlers must be quick and must not fail."""
 
     def __init__(
-        self, client: KubeClient, kind: type[K], *, namespace: str = "", fields: str = ""
+        self, client: KubeClient, kind: type[K], *, namespace: str = "", optional: bool = False
     ) -> None:
+        """Remember what to follow; an `optional` kind counts as empty while our role forbids it."""
         self.kind = kind
         self.synced = asyncio.Event()
         self._client = client
         self._namespace = namespace
-        self._fields = fields
+        self._optional = optional
+        self._last_trouble = ""
         self._store: dict[str, K] = {}
         self._handlers: list[Handler[K]] = []
         self._gone: deque[str] = deque(maxlen=4096)
@@ -104,15 +108,30 @@ class Informer(Generic[K]):
                 delay = 0.2
             except Gone:
                 self._version = ""
+            except Forbidden as error:
+                self._tell_trouble(str(error))
+                if self._optional:
+                    self.synced.set()
+                await asyncio.sleep(_FORBIDDEN_SECONDS)
             except (KubeError, msgspec.MsgspecError) as error:
-                log.info("watch interrupted", kind=self.kind.KIND.kind, error=str(error))
+                self._tell_trouble(str(error))
                 await asyncio.sleep(delay * (0.5 + random.random()))
                 delay = min(delay * 2, 10.0)
 
-    async def _list(self) -> None:
-        found, version = await self._client.list_with_version(
-            self.kind, self._namespace, fields=self._fields
+    def _tell_trouble(self, error: str) -> None:
+        """Log a trouble when it is new; while it lasts, it is not repeated."""
+        if error == self._last_trouble:
+            return
+        self._last_trouble = error
+        log.error(
+            "watch interrupted",
+            kind=self.kind.KIND.kind,
+            error=error,
+            needed=not self._optional,
         )
+
+    async def _list(self) -> None:
+        found, version = await self._client.list_with_version(self.kind, self._namespace)
         present = {obj.key for obj in found}
         for key in [key for key in self._store if key not in present]:
             self._drop(key)
@@ -121,13 +140,12 @@ class Informer(Generic[K]):
             if known is None or known.metadata.resource_version != obj.metadata.resource_version:
                 self._put(obj)
         self._version = version
+        self._last_trouble = ""
         self.synced.set()
 
     async def _watch(self) -> None:
         seconds = random.randint(240, 420)
-        request = requests.watch(
-            self.kind.KIND, self._namespace, self._version, seconds, fields=self._fields
-        )
+        request = requests.watch(self.kind.KIND, self._namespace, self._version, seconds)
         async with self._client.stream(request, seconds + 15.0) as lines:
             async for line in lines:
                 if line:

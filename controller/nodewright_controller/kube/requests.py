@@ -41,21 +41,17 @@ def item(kind: Kind, name: str, namespace: str = "", subresource: str = "") -> s
     return f"{path}/{subresource}" if subresource else path
 
 
-def list_page(
-    kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
-) -> Request:
+def list_page(kind: Kind, namespace: str = "", *, labels: str = "", token: str = "") -> Request:
     """Ask for one page of a list; `token` is the position that the last page gave."""
     params = {"limit": str(PAGE)}
     if labels:
         params["labelSelector"] = labels
-    if fields:
-        params["fieldSelector"] = fields
     if token:
         params["continue"] = token
     return Request(method="GET", path=collection(kind, namespace), params=params)
 
 
-def watch(kind: Kind, namespace: str, version: str, seconds: int, *, fields: str = "") -> Request:
+def watch(kind: Kind, namespace: str, version: str, seconds: int) -> Request:
     """Ask for the changes after `version`; the server ends the stream after `seconds`."""
     params = {
         "watch": "true",
@@ -63,8 +59,6 @@ def watch(kind: Kind, namespace: str, version: str, seconds: int, *, fields: str
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(seconds),
     }
-    if fields:
-        params["fieldSelector"] = fields
     return Request(method="GET", path=collection(kind, namespace), params=params)
 
 

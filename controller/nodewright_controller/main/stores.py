@@ -54,7 +54,8 @@ def open_stores(client: KubeClient) -> Stores:
         "daemon_sets": Informer(client, DaemonSet),
         "disruption_budgets": Informer(client, PodDisruptionBudget),
         "volume_attachments": Informer(client, VolumeAttachment),
-        "limit_ranges": Informer(client, LimitRange),
+        # Karpenter's own role does not have limit ranges: under it the controller does without.
+        "limit_ranges": Informer(client, LimitRange, optional=True),
         "namespaces": Informer(client, Namespace),
         "volume_claims": Informer(client, PersistentVolumeClaim),
         "volumes": Informer(client, PersistentVolume),

@@ -9,6 +9,7 @@
     └── KubeError
         ├── Conflict                  the object changed meanwhile, or exists already
         ├── NotFound
+        ├── Forbidden                 our role does not allow it
         ├── Gone                      the watch position is too old: list again
         ├── TooManyRequests           asked to wait; for evictions: a PDB forbids it now
         └── Invalid                   the API server refuses the object
@@ -58,6 +59,10 @@ class Conflict(KubeError):
 
 class NotFound(KubeError):
     """The object does not exist."""
+
+
+class Forbidden(KubeError):
+    """Our role does not allow it."""
 
 
 class Gone(KubeError):

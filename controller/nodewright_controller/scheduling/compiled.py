@@ -74,6 +74,8 @@ class ShapeLevel:
     """Nodes whose labels, taints and static rules admit it."""
     pools: tuple[CompiledPool, ...]
     """Pools whose taints it tolerates, in order."""
+    reachable: tuple[CompiledPool, ...] = ()
+    """Pools it could be on at all; `PreferNoSchedule` does not keep a pod from a domain."""
     dead: int = 0
     """Bins that can never take it."""
     host_rules: bool = False
@@ -264,12 +266,15 @@ class Compiled:
         found = self._shape_levels.get(identity)
         if found is None:
             nodes = self.nodes.matching_any(level.choices) & self.nodes.tolerated(level.tolerations)
-            pools = tuple(
-                pool
-                for pool in self.pools
-                if pool.root is not None and not pool.unready and pool.tolerated(level.tolerations)
+            usable = [p for p in self.pools if p.root is not None and not p.unready]
+            found = self._shape_levels[identity] = ShapeLevel(
+                level,
+                nodes,
+                pools=tuple(p for p in usable if p.tolerated(level.tolerations)),
+                reachable=tuple(
+                    p for p in usable if p.tolerated(level.tolerations, ignore_preferences=True)
+                ),
             )
-            found = self._shape_levels[identity] = ShapeLevel(level, nodes, pools)
             tallies = [rule.tally for rule in level.spreads]
             tallies.extend(rule.tally for rule in (*level.affinities, *level.antis))
             by_host = [tally.by_host for tally in (*tallies, *shape.kept_out)]

@@ -143,7 +143,7 @@ class DemandReader:
         return found
 
     def _makeable(self, pod_class: PodClass, known: ClassLevel, key: str) -> Iterator[str]:
-        for pool in known.shape_level.pools:
+        for pool in known.shape_level.reachable:
             holding = self._compiled.holding(known, pool, pod_class)
             for alternative in pod_class.shape.required:
                 state = pool.root.step(alternative) if pool.root is not None else None

@@ -207,9 +207,11 @@ class CompiledPool:
         """Return the least that a node of one of the types counts against a limit."""
         return 1 if resource == NODES else self._capacity[resource].smallest(types)
 
-    def tolerated(self, tolerations: Sequence[Toleration]) -> bool:
+    def tolerated(
+        self, tolerations: Sequence[Toleration], *, ignore_preferences: bool = False
+    ) -> bool:
         """Whether all taints of the pool are tolerated."""
-        return not untolerated(tolerations, self.taints)
+        return not untolerated(tolerations, self.taints, ignore_preferences=ignore_preferences)
 
     # Types by what pods bring.
 

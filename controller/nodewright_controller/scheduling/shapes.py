@@ -136,6 +136,9 @@ class ShapeCompiler:
         """Tell the shape which tallies select it; call it once all shapes are compiled."""
         shape.counted = self.tallies.selecting(shape.namespace, shape.labels)
         shape.kept_out = self.owners.selecting(shape.namespace, shape.labels)
+        followed = {rule.tally for rule in shape.levels[-1].affinities}
+        for tally in shape.counted:
+            tally.waits = tally.waits or tally not in followed
         certain = {tally.key for tally in shape.counted if tally.hard and not tally.by_host}
         certain.update(t.key for t in (*shape.owned, *shape.kept_out) if not t.by_host)
         shape.certain_keys = tuple(sorted(certain))

@@ -96,10 +96,18 @@ class Round:
             failed, placed = self._pass(queue)
             retried = [queued for queued in failed if _may_change(queued.pod_class)]
             self.unplaced.extend(q for q in failed if not _may_change(q.pod_class))
-            if not placed or not retried or self.unasked:
+            released = self._release()
+            if not retried or self.unasked or not (placed or released):
                 self.unplaced.extend(retried)
                 return
             queue = retried
+
+    def _release(self) -> bool:
+        """Let pods start domains of their own, once all others had their turn; whether any can."""
+        waiting = [tally for tally in self._compiled.tallies.all() if tally.waits]
+        for tally in waiting:
+            tally.waits = False
+        return bool(waiting)
 
     def _pass(self, queue: Sequence[QueuedPod]) -> tuple[list[QueuedPod], int]:
         failed: list[QueuedPod] = []

@@ -42,6 +42,9 @@ class Tally:
     eligibility: Eligibility = EVERYWHERE
     hard: bool = False
     """Whether a required affinity or anti-affinity term reads it: then domains must be certain."""
+    waits: bool = False
+    """Whether pods that it selects, but that do not themselves follow it, are still to be placed.
+    They may go anywhere, so a pod that wants to be near them must not start a domain before."""
     eligible_nodes: int = -1
     """Mask of the existing nodes on which pods count."""
     counts: dict[str, int] = field(default_factory=dict)
@@ -132,7 +135,7 @@ class AffinityRule:
     @property
     def first(self) -> bool:
         """Whether the pod may start a domain: it selects itself and nothing else is there."""
-        return self.counts_itself and self.tally.total == 0
+        return self.counts_itself and self.tally.total == 0 and not self.tally.waits
 
 
 class TallyBook:
