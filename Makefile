@@ -9,7 +9,7 @@ MEMBERS := templates controller components local
 export UV_PYTHON_DOWNLOADS := never
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup tools demo test check lint format types imports golden bench clean
+.PHONY: help setup tools demo test parity check lint format types imports golden bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,10 @@ demo: tools ## Show the main job, from pulumi up to destroy, on the laptop clust
 	$(BIN)/nodewright local demo
 
 test: tools ## Run every test, also those on the real engine and API server
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not bench and not parity"
+
+parity: setup ## Compare our decisions with Karpenter's own scheduler on generated worlds
+	$(BIN)/python -m pytest -m parity -s
 
 check: setup lint types imports ## Everything but the slow tests: style, types, import rules, quick tests
 	$(BIN)/python -m pytest -m "not cluster and not bench and not parity"

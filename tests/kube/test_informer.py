@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from typing_extensions import override
 from nodewright_controller.api.node import Node
 from nodewright_controller.kube.client import KubeClient
 from nodewright_controller.kube.informer import Informer
@@ -45,6 +46,7 @@ class _Lines(httpx2.AsyncByteStream):
     def __init__(self, events: list[dict[str, Any]] | None) -> None:
         self._events = events
 
+    @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._events is None:
             await asyncio.Event().wait()

@@ -25,7 +25,12 @@ from tests.fakes.harness import Harness
 class Quiet(Harness):
     """A harness with one pool, and nodes that have been initialised for a while."""
 
-    def __init__(self, budgets: list[Budget] | None = None, consolidate_after: str = "30s") -> None:
+    def __init__(
+        self,
+        budgets: list[Budget] | None = None,
+        consolidate_after: str = "30s",
+        validation_seconds: float = 0,
+    ) -> None:
         super().__init__()
         disruption = Disruption(
             consolidate_after=consolidate_after, budgets=budgets or [Budget(nodes="100%")]
@@ -50,7 +55,7 @@ class Quiet(Harness):
             cloud=self.cloud,
             recorder=self.recorder,
             clock=self.clock,
-            validation_seconds=0,
+            validation_seconds=validation_seconds,
         )
 
     async def add_node(self, name: str) -> None:
@@ -156,6 +161,27 @@ async def test_a_budget_that_cannot_be_read_closes_its_pool() -> None:
     assert quiet.going() == []
     blocked = [e.message for e in quiet.recorder.events if e.reason == "DisruptionBlocked"]
     assert any("spec.disruption.budgets[0]" in text for text in blocked)
+
+
+@pytest.mark.parametrize(("quiet_for", "expected"), [(0, 15), (6, 9), (60, 0)])
+async def test_a_command_waits_until_its_nodes_have_been_quiet_for_the_validation_period(
+    monkeypatch: pytest.MonkeyPatch, quiet_for: int, expected: int
+) -> None:
+    quiet = Quiet(validation_seconds=15)
+    await quiet.add_node("a")
+    quiet.clock.move(minutes=5)
+    await quiet.settle()
+    quiet.clock.move(seconds=quiet_for)
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("nodewright_controller.reconcilers.disruption.asyncio.sleep", sleep)
+    await quiet.loop.step()
+
+    assert waited == [expected]
+    assert quiet.going() == ["a"]
 
 
 async def test_a_node_that_got_a_pod_while_the_command_waited_is_kept(

@@ -82,8 +82,15 @@ def leader_loops(settings: Settings, ports: Ports) -> Mapping[str, Loop]:
         clock=ports.clock,
     )
     garbage = NodeClaimGarbage(world=ports.world, writes=writes, cloud=ports.cloud)
+    disrupting = Singleton("disruption", disruption.step)
+
+    def claim_changed(_: NodeClaim | None, new: NodeClaim | None) -> None:
+        if new is None:
+            disrupting.wake()  # a node that is gone gives its share of the budget back
+
+    ports.world.node_claims.on_change(claim_changed)
     singletons = (
-        Singleton("disruption", disruption.step),
+        disrupting,
         Singleton("nodeclaim.garbagecollection", garbage.step),
     )
     loops: dict[str, Loop] = {c.name: c.run for c in (*controllers, *singletons)}

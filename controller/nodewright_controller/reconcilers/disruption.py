@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from nodewright_controller.api import labels
+from nodewright_controller.api.meta import condition
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.cluster.snapshot import Snapshot, StateNode
@@ -147,9 +148,24 @@ class DisruptionLoop:
                         )
                     )
 
+    def _patience(self, command: Command) -> float:
+        """Return how long the command must still wait, in seconds.
+
+        Every node must have been consolidatable for the validation period. One that waited that long
+        behind a budget has been watched all the while, so it need not wait again.
+        """
+        now = self._clock.now()
+        waits = [0.0]
+        for candidate in command.candidates:
+            claim = candidate.node.node_claim
+            quiet = condition(claim.status.conditions if claim else None, "Consolidatable")
+            since = (quiet.last_transition_time if quiet else None) or now
+            waits.append(self._validation_seconds - (now - since).total_seconds())
+        return min(max(waits), self._validation_seconds)
+
     async def _validated(self, command: Command) -> Command | None:
         """Wait, look again, and return what is still right of the command."""
-        await asyncio.sleep(self._validation_seconds)
+        await asyncio.sleep(self._patience(command))
         if not self._world.synced:
             return None
         snapshot, pools, found = await self._look()
