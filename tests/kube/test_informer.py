@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from typing_extensions import override
 from nodewright_controller.api.node import Node
 from nodewright_controller.kube.client import KubeClient
 from nodewright_controller.kube.informer import Informer
+from typing_extensions import override
 
 
 def node(name: str, version: int, **meta: Any) -> dict[str, Any]:

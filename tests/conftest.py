@@ -1,0 +1,10 @@
+"""What holds for all tests: property tests never measure time, which is another machine's matter."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("steady")
