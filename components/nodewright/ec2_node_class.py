@@ -150,6 +150,13 @@ class CpuOptionsArgs(TypedDict):
     """`enabled` or `disabled`."""
 
 
+class EnclaveOptionsArgs(TypedDict):
+    """Nitro Enclaves."""
+
+    enabled: NotRequired[bool]
+    """Whether instances may run enclaves."""
+
+
 class EC2NodeClassArgs(TypedDict):
     """Arguments of EC2NodeClass."""
 
@@ -198,6 +205,8 @@ class EC2NodeClassArgs(TypedDict):
     """Passed to EC2 with each fleet request."""
     cpu_options: NotRequired[CpuOptionsArgs]
     """Processor options."""
+    enclave_options: NotRequired[EnclaveOptionsArgs]
+    """Nitro Enclaves."""
     spec_overrides: NotRequired[Mapping[str, Any]]
     """Laid over the spec last, under the API's own names."""
 

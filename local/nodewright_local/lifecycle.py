@@ -45,6 +45,7 @@ DATA: Final = (
     RUNTIME_FILE,
     KEPT,
     "admin.kubeconfig",
+    "kubelets.json",
     "pki",
     "etcd",
     "aws",

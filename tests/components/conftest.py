@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime.settings import SETTINGS
 from pulumi.runtime.stack import run_pulumi_func
 
 from tests.components.recorder import Recorder, RecordingMonitor
@@ -34,6 +35,14 @@ def engine() -> Iterator[Recorder]:
         monitor=RecordingMonitor(recorder),
     )
     yield recorder
+    # A program that was refused leaves outputs behind that nobody resolves; the next test's engine
+    # would wait for them on this test's loop.
+    SETTINGS.rpc_manager.clear()
+    SETTINGS.outputs.clear()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     loop.close()
     asyncio.set_event_loop(None)
 

@@ -11,7 +11,7 @@ from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.ports.cloud import CloudInstance, Launched
-from nodewright_controller.ports.errors import NodeClaimNotFound
+from nodewright_controller.ports.errors import CloudError, NodeClaimNotFound
 
 
 class FakeCloud:
@@ -29,7 +29,7 @@ class FakeCloud:
         """Errors that the next creates raise, one each, before anything is launched."""
         self.lose_next_answers = 0
         """How many creates launch but answer nothing."""
-        self.lost: type[Exception] = TimeoutError
+        self.lost: type[Exception] = CloudError
 
     async def create(self, node_claim: NodeClaim) -> Launched:
         self.creates += 1
@@ -73,6 +73,8 @@ class FakeCloud:
 
     async def delete(self, node_claim: NodeClaim) -> None:
         provider_id = node_claim.status.provider_id
+        if not provider_id and node_claim.uid in self.by_uid:
+            provider_id = self.by_uid[node_claim.uid].provider_id  # found by its tag
         if provider_id not in self.instances:
             raise NodeClaimNotFound(provider_id)
         self.terminating.add(provider_id)

@@ -8,6 +8,7 @@ from nodewright_controller.api.meta import ObjectMeta
 from nodewright_controller.api.node import Taint
 from nodewright_controller.api.nodeclaim import NodeClaim, NodeClaimSpec, ResourceRequests
 from nodewright_controller.ports.errors import (
+    CloudError,
     CreateFailed,
     InsufficientCapacity,
     KubeError,
@@ -226,3 +227,21 @@ async def test_the_termination_grace_period_becomes_a_deadline_on_the_claim(
     stamp = lifecycle.claim("general-1").annotations[labels.TERMINATION_TIMESTAMP]
     assert stamp == "2026-01-01T12:10:00Z"
     assert "TerminationGracePeriodExpiring" in lifecycle.recorder.reasons()
+
+
+async def test_an_instance_whose_launch_was_never_answered_goes_with_its_claim(
+    lifecycle: Lifecycle,
+) -> None:
+    lifecycle.ask()
+    lifecycle.cloud.lose_next_answers = 1
+    with pytest.raises(CloudError):
+        await lifecycle.reconcile()
+    assert len(lifecycle.cloud.instances) == 1
+    await lifecycle.kube.delete(NodeClaim, "general-1")
+
+    await lifecycle.reconcile()
+    lifecycle.cloud.finish_terminations()
+    await lifecycle.reconcile()
+
+    assert lifecycle.cloud.instances == {}
+    assert lifecycle.world.node_claims.get("general-1") is None

@@ -7,12 +7,16 @@ came of it to the values of `ports.cloud`. Upstream: pkg/cloudprovider.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from nodewright_controller.api import labels
 from nodewright_controller.api.conditions import READY
+from nodewright_controller.api.conversion import kubelet_of
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
-from nodewright_controller.api.meta import condition
+from nodewright_controller.api.meta import KubeObject, condition
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.nodepool import NodeClassReference, NodePool
 from nodewright_controller.aws.catalog import Catalog
@@ -90,10 +94,16 @@ class EC2Provider:
         node_class = self._launchable_node_class(node_claim)
         await self.catalog.ensure_loaded()
         asked = claim_requirements(node_claim)
+        shaped = with_kubelet_of(node_class, node_claim)
         bought = await self._launcher.launch(
-            node_claim, lambda: self._plan(node_claim, node_class, asked)
+            node_claim, lambda: self._plan(node_claim, shaped, asked)
         )
-        return self._launched(node_class, bought.instance, bought.considered_types)
+        launched = self._launched(shaped, bought.instance, bought.considered_types)
+        # Drift is judged by the class as it stands, whatever the claim brought along.
+        hash_ = node_class_hash(node_class, self.options)
+        return replace(
+            launched, annotations={**launched.annotations, labels.EC2_NODE_CLASS_HASH: hash_}
+        )
 
     def _launchable_node_class(self, node_claim: NodeClaim) -> EC2NodeClass:
         name = node_claim.spec.node_class_ref.name
@@ -145,7 +155,6 @@ class EC2Provider:
             image_id=bought.image_id,
             labels=self._labels(node_class, found, bought),
             annotations={
-                labels.EC2_NODE_CLASS_HASH: node_class_hash(node_class, self.options),
                 labels.EC2_NODE_CLASS_HASH_VERSION: HASH_VERSION,
                 labels.INSTANCE_PROFILE_NAME: node_class.status.instance_profile,
             },
@@ -199,7 +208,7 @@ class EC2Provider:
         """Return every instance type for the pool's node class; see `CloudProvider`."""
         node_class = self._ready_node_class(node_pool.spec.template.spec.node_class_ref)
         await self.catalog.ensure_loaded()
-        return self._types(node_class)
+        return self._types(with_kubelet_of(node_class, node_pool))
 
     def _ready_node_class(self, reference: NodeClassReference) -> EC2NodeClass:
         node_class = self._node_classes(reference.name)
@@ -226,6 +235,19 @@ class EC2Provider:
         return await drift_reason(
             node_claim, node_class, instance_type, lambda: self.get(node_claim.status.provider_id)
         )
+
+
+def with_kubelet_of(node_class: EC2NodeClass, holder: KubeObject) -> EC2NodeClass:
+    """Return the node class as a NodePool or NodeClaim of the old API wants it.
+
+    The old API had kubelet settings in the NodePool; conversion keeps them in an annotation, and they
+    take the place of the class's own.
+    """
+    kubelet = kubelet_of(holder.annotations)
+    if kubelet is None:
+        return node_class
+    spec = msgspec.structs.replace(node_class.spec, kubelet=dict(kubelet))
+    return msgspec.structs.replace(node_class, spec=spec)
 
 
 def claim_requirements(node_claim: NodeClaim) -> Requirements:

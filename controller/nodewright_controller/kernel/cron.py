@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -16,6 +17,7 @@ _MACROS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_DAY_SEVEN: Final = re.compile(r"(?<![/\d])[7-9](?!\d)")
 
 
 def check_schedule(schedule: str) -> None:
@@ -36,6 +38,9 @@ def next_hit(schedule: str, after: datetime) -> datetime:
     fields = _MACROS.get(schedule.strip(), schedule)
     if len(fields.split()) != 5:
         raise ValueError(f"schedule {schedule!r} must have 5 fields or be one of {list(_MACROS)}")
+    # Upstream's parser knows the days 0 to 6 only; what it refuses must not mean something here.
+    if _DAY_SEVEN.search(fields.split()[4]):
+        raise ValueError(f"schedule {schedule!r} cannot be read: days of the week are 0 to 6")
     try:
         return next(CronSim(fields, after.astimezone(UTC)))
     except CronSimError as error:

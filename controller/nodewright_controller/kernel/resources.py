@@ -65,8 +65,16 @@ def parse_quantity(text: str | float) -> Decimal:
 
 @lru_cache(maxsize=65536)  # a cluster has many pods and few distinct quantities
 def amount(resource: str, text: str | float) -> int:
-    """Return a quantity in the integer unit of `resource`, rounded up as the kubelet does."""
-    value = parse_quantity(text)
+    """Return a quantity in the integer unit of `resource`, rounded up as the kubelet does.
+
+    Raises:
+        ValueError: the text is no quantity; the message names resource and text.
+
+    """
+    try:
+        value = parse_quantity(text)
+    except ValueError as error:
+        raise ValueError(f"resource {resource}: {error}") from error
     if resource == CPU:
         value *= 1000
     return int(value.to_integral_value(rounding=ROUND_CEILING))
@@ -81,6 +89,16 @@ def format_amount(resource: str, value: int) -> str:
             if value and value % unit == 0:
                 return f"{value // unit}{suffix}"
     return str(value)
+
+
+def human_amount(resource: str, value: int) -> str:
+    """Return an amount for a person: `1500m`, `43.8 GiB`, `110`."""
+    if resource not in (MEMORY, EPHEMERAL_STORAGE) and not resource.startswith("hugepages-"):
+        return format_amount(resource, value)
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if abs(value) >= size:
+            return f"{value / size:.4g} {unit}"
+    return f"{value} bytes"
 
 
 class Resources(Mapping[str, int]):
@@ -100,13 +118,7 @@ class Resources(Mapping[str, int]):
             ValueError: a quantity is malformed; the message names resource and text.
 
         """
-        parsed: dict[str, int] = {}
-        for name, text in (quantities or {}).items():
-            try:
-                parsed[name] = amount(name, text)
-            except ValueError as error:
-                raise ValueError(f"resource {name}: {error}") from error
-        return cls(parsed)
+        return cls({name: amount(name, text) for name, text in (quantities or {}).items()})
 
     def format(self) -> dict[str, str]:
         """Return the resource list as the API writes it."""

@@ -9,7 +9,9 @@ from typing import Final
 
 import structlog
 
+from nodewright_controller.api import labels
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
+from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.service import Service
 from nodewright_controller.aws import clients
@@ -18,6 +20,7 @@ from nodewright_controller.aws.error_codes import AwsError
 from nodewright_controller.aws.garbage import InstanceGarbage, ProfileGarbage
 from nodewright_controller.aws.interruption import InterruptionQueue
 from nodewright_controller.aws.nodeclass import NodeClassReconciler
+from nodewright_controller.aws.observed_memory import observe_memory
 from nodewright_controller.aws.options import AwsOptions
 from nodewright_controller.aws.provider import EC2Provider
 from nodewright_controller.aws.tagging import TaggingReconciler
@@ -84,6 +87,7 @@ def aws_loops(settings: Settings, provider: EC2Provider, ports: Ports) -> Mappin
     """Make the AWS-only reconcilers, subscribe them, and return what must be kept running."""
     world = ports.world
     controllers = (_node_classes(provider, ports), _tagging(provider, ports))
+    _watch_memory(provider, world)
     instances = InstanceGarbage(provider, ports.kube, ports.clock)
     profiles = ProfileGarbage(
         provider, node_classes=world.node_classes, node_claims=world.node_claims
@@ -170,3 +174,27 @@ def _tagging(provider: EC2Provider, ports: Ports) -> Controller:
 
     world.node_claims.on_change(claim_changed)
     return controller
+
+
+def _watch_memory(provider: EC2Provider, world: World) -> None:
+    """Learn from every node of ours what memory its type really has."""
+
+    def node_changed(old: Node | None, new: Node | None) -> None:
+        if new is None or (old is not None and _is_same_machine(old, new)):
+            return
+        claim = world.claim_of(new)
+        if claim is None:
+            return
+        node_class = world.node_classes.get(claim.spec.node_class_ref.name)
+        if node_class is not None:
+            observe_memory(provider.catalog, new, claim, node_class)
+
+    world.nodes.on_change(node_changed)
+
+
+def _is_same_machine(old: Node, new: Node) -> bool:
+    """Whether a change of a node tells nothing new about its memory."""
+    registered = labels.REGISTERED
+    return old.status.capacity == new.status.capacity and old.labels.get(
+        registered
+    ) == new.labels.get(registered)

@@ -318,9 +318,7 @@ class NodeClaimReconciler:
 
     async def _instance_remains(self, claim: NodeClaim) -> bool:
         launched = self._launched.get(claim.uid)
-        if not claim.status.provider_id:
-            if launched is None:
-                return False
+        if not claim.status.provider_id and launched is not None:
             # The launch succeeded but could not be written down: its instance must go all the same.
             status = msgspec.structs.replace(claim.status, provider_id=launched.provider_id)
             claim = msgspec.structs.replace(claim, status=status)

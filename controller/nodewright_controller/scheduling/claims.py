@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nodewright_controller.api.conversion import KUBELET
 from nodewright_controller.api.labels import (
     HOSTNAME,
     INITIALIZED,
@@ -106,6 +107,8 @@ def _claim(
             annotations={
                 **(template.metadata.annotations or {}),
                 **annotations,
+                # The kubelet settings of a v1beta1 pool: its nodes are launched with them.
+                **_kubelet(node_pool),
                 NODEPOOL_HASH: node_pool_hash(node_pool),
                 NODEPOOL_HASH_VERSION: HASH_VERSION,
             },
@@ -121,6 +124,10 @@ def _claim(
             expire_after=template.spec.expire_after,
         ),
     )
+
+
+def _kubelet(node_pool: NodePool) -> dict[str, str]:
+    return {key: text for key, text in node_pool.annotations.items() if key == KUBELET}
 
 
 def _decided(requirements: Requirements) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from nodewright_controller.api.node import Taint
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import EMPTY, Resources
-from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.reasons import NOT_MEANT, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,23 +137,34 @@ class Decision:
 def message(unschedulable: Unschedulable) -> str:
     """Return the one line that tells a person why the pod has no place.
 
-    Refusals of the same pool are joined, pools follow in order; it is cut to 1,000 bytes at a word.
+    Refusals of the same pool are joined, pools follow in order. Pools that are not meant for the
+    pod and miss it by more than that are only counted. It is cut to 1,000 bytes at a word.
     """
     first = unschedulable.refusals[0]
-    by_pool: dict[str, list[str]] = {}
+    by_pool: dict[str, list[Refusal]] = {}
     for refusal in unschedulable.refusals:
-        texts = by_pool.setdefault(refusal.node_pool, [])
-        if refusal.text not in texts:
-            texts.append(refusal.text)
-    causes = "; ".join(_cause(pool, texts) for pool, texts in by_pool.items())
+        by_pool.setdefault(refusal.node_pool, []).append(refusal)
+    told = {
+        pool: refusals
+        for pool, refusals in by_pool.items()
+        if pool == first.node_pool or not _is_far(refusals)
+    }
+    causes = "; ".join(_cause(pool, refusals) for pool, refusals in told.items())
+    folded = len(by_pool) - len(told)
+    if folded:
+        causes += f"; +{folded} not meant for it"
     scope = f" (0/{unschedulable.pools} pools)" if unschedulable.pools else ""
     head = f"pod/{unschedulable.pod} {first.reason.verdict}: "
     tail = f"{scope}  [{first.code}]"
     return head + _shortened(causes, 1000 - len(head.encode()) - len(tail.encode())) + tail
 
 
-def _cause(pool: str, texts: list[str]) -> str:
-    joined = " and ".join(texts)
+def _is_far(refusals: list[Refusal]) -> bool:
+    return len(refusals) > 1 and any(refusal.reason in NOT_MEANT for refusal in refusals)
+
+
+def _cause(pool: str, refusals: list[Refusal]) -> str:
+    joined = " and ".join(dict.fromkeys(refusal.text for refusal in refusals))
     return f"pool {pool}: {joined}" if pool else joined
 
 

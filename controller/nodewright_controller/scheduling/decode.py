@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from nodewright_controller.api.labels import (
     CAPACITY_RESERVATION_ID,
@@ -34,42 +35,54 @@ from nodewright_controller.scheduling.states import State
 _SIMULATED = (HOSTNAME, REGISTERED, INITIALIZED)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Options:
+    """The types that a claim lists, and what follows from them."""
+
+    numbers: tuple[int, ...]
+    """Cheapest first."""
+    names: tuple[str, ...]
+    mask: int
+    overhead: Resources
+
+
 class Decoder:
     """Turns claims into values; claims that came to the same share the work."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
         self._most = compiled.problem.options.max_instance_types
-        self._options: dict[tuple[CompiledPool, int, int], tuple[int, ...]] = {}
-        self._names: dict[tuple[CompiledPool, tuple[int, ...]], tuple[str, ...]] = {}
-        self._final: dict[tuple[State, tuple[int, ...], frozenset[str]], Requirements] = {}
+        self._options: dict[tuple[CompiledPool, int, int], _Options] = {}
+        self._final: dict[tuple[State, _Options, frozenset[str]], Requirements] = {}
         self._offers: dict[tuple[CompiledPool, int, int], Offer] = {}
         self._labels: dict[CompiledPool, dict[str, str]] = {}
 
-    def options(self, claim: Claim) -> tuple[int, ...]:
-        """Return the types to list on a claim, cheapest first."""
+    def options(self, claim: Claim) -> _Options:
+        """Return the types to list on a claim."""
         identity = (claim.pool, claim.candidates, claim.state.kinds)
         found = self._options.get(identity)
         if found is None:
-            ranked = [
-                (price, number)
-                for price, number in claim.pool.index.by_price(claim.state.kinds)
-                if claim.candidates >> number & 1
-            ]
-            # Types of which none can be had now are listed only when there is nothing else.
-            launchable = [row for row in ranked if row[0] != float("inf")] or ranked
-            found = tuple(number for _, number in launchable[: self._most])
-            self._options[identity] = found
+            found = self._options[identity] = self._find_options(claim)
         return found
+
+    def _find_options(self, claim: Claim) -> _Options:
+        index = claim.pool.index
+        ranked = [
+            (price, number)
+            for price, number in index.by_price(claim.state.kinds)
+            if claim.candidates >> number & 1
+        ]
+        # Types of which none can be had now are listed only when there is nothing else.
+        launchable = [row for row in ranked if row[0] != float("inf")] or ranked
+        numbers = tuple(number for _, number in launchable[: self._most])
+        mask = _mask(numbers)
+        names = tuple(index.types[number].name for number in numbers)
+        return _Options(numbers, names, mask, claim.pool.overhead(mask))
 
     def claim(self, claim: Claim) -> PlannedClaim:
         """Return the plan of a claim."""
-        pool, numbers = claim.pool, self.options(claim)
-        names = self._names.get((pool, numbers))
-        if names is None:
-            names = tuple(pool.index.types[number].name for number in numbers)
-            self._names[(pool, numbers)] = names
-        overhead = pool.overhead(_mask(numbers))
+        pool, options = claim.pool, self.options(claim)
+        overhead = options.overhead
         totals = Resources(
             (name, amount)
             for name, amount in zip(self._compiled.resources, claim.totals, strict=True)
@@ -80,9 +93,9 @@ class Decoder:
         return PlannedClaim(
             node_pool=pool.name,
             pods=tuple(queued.pod.key for queued in claim.pods),
-            requirements=self._requirements(claim, numbers),
-            instance_types=names,
-            cheapest=self._offer(claim, numbers[0]),
+            requirements=self._requirements(claim, options),
+            instance_types=options.names,
+            cheapest=self._offer(claim, options.numbers[0]),
             requests=totals + overhead if overhead else totals,
             daemon_overhead=overhead,
             labels=self._labels[pool],
@@ -91,18 +104,25 @@ class Decoder:
             reservations=tuple(sorted(claim.reserved)),
         )
 
-    def _requirements(self, claim: Claim, numbers: tuple[int, ...]) -> Requirements:
-        identity = (claim.state, numbers, claim.reserved)
+    def _requirements(self, claim: Claim, options: _Options) -> Requirements:
+        identity = (claim.state, options, claim.reserved)
         found = self._final.get(identity)
         if found is None:
-            found = self._find_requirements(claim, numbers)
+            found = self._find_requirements(claim, options.mask)
             self._final[identity] = found
         return found
 
-    def _find_requirements(self, claim: Claim, numbers: tuple[int, ...]) -> Requirements:
+    def _find_requirements(self, claim: Claim, mask: int) -> Requirements:
         """Return the claim's requirements, with the capacity types that its types can have."""
         state = claim.state
         plain = state.requirements.without(*_SIMULATED)
+        if claim.min_values_relaxed:
+            # A launch asks for no more values than there are; it would refuse the claim otherwise.
+            short = claim.pool.unmet_min_values(state, mask)
+            plain = Requirements(
+                replace(found, min_values=short[key]) if key in short else found
+                for key, found in plain.items()
+            )
         if claim.reserved:
             return plain.merged(
                 [
@@ -110,7 +130,6 @@ class Decoder:
                     Requirement(CAPACITY_RESERVATION_ID, False, claim.reserved),
                 ]
             )
-        mask = _mask(numbers)
         capacity_types: set[str] = set()
         for position, kind in enumerate(state.index.kinds):
             usable = kind.launchable or kind.available

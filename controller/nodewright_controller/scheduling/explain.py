@@ -12,18 +12,16 @@ from nodewright_controller.api.labels import CAPACITY_TYPE, ZONE
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.constraints.taints import format_taint, untolerated
-from nodewright_controller.kernel.resources import format_amount
+from nodewright_controller.kernel.resources import human_amount
 from nodewright_controller.scheduling.bins import Bins
 from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.domains import DemandReader
 from nodewright_controller.scheduling.pools import NODES, CompiledPool
-from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.reasons import NOT_MEANT, Reason
 from nodewright_controller.scheduling.states import Constraint, State
 from nodewright_controller.scheduling.thresholds import members
 from nodewright_controller.scheduling.topology import SpreadRule
-
-_NOT_MEANT = (Reason.TAINT, Reason.CONFLICT, Reason.UNKNOWN_LABEL)
 
 
 class Explainer:
@@ -53,7 +51,7 @@ class Explainer:
         for position, pool in enumerate(self._compiled.pools):
             checks = _PoolChecks(self._compiled, self._demands, pod_class, level, pool)
             refusals = list(checks.failures()) or [checks.refuse(Reason.NO_TYPE, what=_TOGETHER)]
-            apart = any(refusal.reason in _NOT_MEANT for refusal in refusals)
+            apart = any(refusal.reason in NOT_MEANT for refusal in refusals)
             by_pool.append((apart, len(refusals), position, refusals))
         by_pool.sort(key=lambda row: row[:3])
         return tuple(refusal for *_, refusals in by_pool for refusal in refusals)
@@ -115,11 +113,18 @@ class _PoolChecks:
         found: tuple[State, list[Refusal]] = (base, [])
         for position, alternative in enumerate(self._class.shape.required):
             refusals = self._conflicts(base, alternative)
-            state = base if refusals else base.step(alternative) or base
+            state = base if refusals else self._narrowed(base, alternative)
             if best is None or (len(refusals), position) < best:
                 best = (len(refusals), position)
                 found = (state, refusals)
         return found
+
+    def _narrowed(self, base: State, alternative: Constraint) -> State:
+        """Return the state after an alternative, whatever is on offer or in stock."""
+        requirements = base.requirements.merged(alternative.merged)
+        types = base.types & base.narrowed_types(alternative, requirements)
+        kinds = base.kinds & self._index.allowed_kinds(requirements)
+        return State(self._index, requirements, types, kinds, {})
 
     def _conflicts(self, base: State, alternative: Constraint) -> list[Refusal]:
         undefined = base.undefined(alternative)
@@ -210,8 +215,8 @@ class _PoolChecks:
                 yield self.refuse(
                     Reason.TOO_LARGE,
                     resource=name,
-                    asked=format_amount(name, amount),
-                    found=f"{format_amount(name, max(0, most))} beside daemons",
+                    asked=human_amount(name, amount),
+                    found=f"{human_amount(name, max(0, most))} beside daemons",
                 )
             fitting &= enough
         if not fitting and not refused:
@@ -271,9 +276,9 @@ class _PoolChecks:
                 yield self.refuse(
                     Reason.LIMIT,
                     resource=resource,
-                    limit=format_amount(resource, pool.limits[resource]),
-                    left=format_amount(resource, max(0, left)),
-                    asked=format_amount(resource, least),
+                    limit=human_amount(resource, pool.limits[resource]),
+                    left=human_amount(resource, max(0, left)),
+                    asked=human_amount(resource, least),
                 )
 
     def _min_values(self, state: State, fitting: int) -> Iterator[Refusal]:

@@ -7,6 +7,7 @@ a `Refusal` in `scheduling.decision`.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 
 class Verdict(enum.StrEnum):
@@ -149,3 +150,7 @@ class Reason(enum.Enum):
         self.kind = kind
         self.verdict = verdict
         self.template = template
+
+
+NOT_MEANT: Final = frozenset({Reason.TAINT, Reason.CONFLICT, Reason.UNKNOWN_LABEL})
+"""Causes by which a pool says that it is not meant for the pod, rather than unable to hold it."""

@@ -36,6 +36,7 @@ class ConstraintTable:
 
     def __init__(self) -> None:
         self._known: dict[frozenset[Requirement], Constraint] = {}
+        self._equal: dict[tuple[str, str], Constraint] = {}
         self.nothing = self.of(())
 
     def of(self, stated: Iterable[Requirement]) -> Constraint:
@@ -55,7 +56,11 @@ class ConstraintTable:
 
     def equals(self, key: str, value: str) -> Constraint:
         """Return the constraint that a label has one value."""
-        return self.of((Requirement(key, False, frozenset((value,))),))
+        found = self._equal.get((key, value))
+        if found is None:
+            found = self.of((Requirement(key, False, frozenset((value,))),))
+            self._equal[(key, value)] = found
+        return found
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Response
 from nodewright_local.aws.ec2.capacity import PoolError, read_pool
 from nodewright_local.aws.ec2.instances import InstanceRecord, image_family
 from nodewright_local.aws.eks import authenticate, credentials
+from nodewright_local.aws.events import make_event, publish
 from nodewright_local.aws.world import World
 
 INTERRUPTION_NOTICE_SECONDS = 120.0
@@ -135,6 +136,23 @@ def _set_status(world: World, request: Request) -> Any:
     return {"instance_id": record.instance_id, "system": health.system, "instance": health.instance}
 
 
+def _send_event(world: World, request: Request) -> Any:
+    """Deliver an event of any AWS service (`aws.health`, say) to the rules of the default bus."""
+    document = _body(request)
+    missing = [key for key in ("source", "detail_type", "detail") if key not in document]
+    if missing:
+        raise ControlError(400, f"the event lacks {', '.join(missing)}")
+    event = make_event(
+        str(document.get("region", world.settings.region)),
+        str(document["source"]),
+        str(document["detail_type"]),
+        list(document.get("resources", ())),
+        dict(document["detail"]),
+    )
+    with world.lock:
+        return {"id": event["id"], "delivered": publish(event)}
+
+
 def _instances(world: World, _request: Request) -> Any:
     with world.lock:
         return [show(record) for record in world.instances.all()]
@@ -202,6 +220,7 @@ _ROUTES: dict[tuple[str, str], Route] = {
     ("PUT", "ice"): _put_ice,
     ("POST", "spot-interruption"): _interrupt,
     ("POST", "instance-status"): _set_status,
+    ("POST", "events"): _send_event,
     ("GET", "instances"): _instances,
     ("GET", "calls"): _calls,
     ("DELETE", "calls"): _forget_calls,

@@ -4,6 +4,7 @@ moto's backends are used as a library of stateful objects. They are typed loosel
 here and the callers name what they expect.
 """
 
+import functools
 import os
 from typing import Any
 
@@ -28,9 +29,14 @@ def account() -> str:
     return os.environ["MOTO_ACCOUNT_ID"]
 
 
-def _regional(service: Any, region: str) -> Any:
-    backends: BackendDict[Any] = get_backend(service)
-    return backends[account()][region]
+@functools.cache
+def _backends(service: Any) -> BackendDict[Any]:
+    found: BackendDict[Any] = get_backend(service)
+    return found
+
+
+def _regional(service: str, region: str) -> Any:
+    return _backends(service)[account()][region]
 
 
 def ec2(region: str) -> Any:
@@ -61,4 +67,4 @@ def sts() -> Any:
 def reset() -> None:
     """Forget everything that moto holds (tests)."""
     for service in ("ec2", "sqs", "events", "iam", "sts", "ssm", "s3", "eks"):
-        get_backend(service).reset()
+        _backends(service).reset()

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+from moto.core.exceptions import ServiceException
 from moto.core.request import Request
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
@@ -96,7 +97,7 @@ class AwsApplication:
                 if call.service in _WITHOUT_MOTO:
                     raise not_there(call)
                 return self._ask_moto(environ, body), None
-        except AwsError as error:
+        except ServiceException as error:
             return write_answer(call, request, error), None
         except NotImplementedError:
             return write_answer(call, request, not_there(call)), None

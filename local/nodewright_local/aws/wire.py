@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.exceptions import UnknownServiceError
 from botocore.model import OperationNotFoundError
+from moto.core.exceptions import ServiceException
 from moto.core.model import OperationModel
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.request import Request, determine_request_protocol
@@ -18,8 +19,6 @@ from moto.core.routing import get_service_router
 from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 from werkzeug.exceptions import HTTPException
-
-from nodewright_local.aws.errors import AwsError
 
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
 _SIGNING_NAMES = {"eventbridge": "events"}
@@ -123,7 +122,7 @@ def write_answer(call: Call, request: Request, result: object) -> Answer:
         status=answer["status_code"],
         headers=headers,
         body=body.encode() if isinstance(body, str) else body,
-        error_code=result.code if isinstance(result, AwsError) else None,
+        error_code=result.code if isinstance(result, ServiceException) else None,
     )
 
 

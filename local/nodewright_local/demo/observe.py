@@ -118,5 +118,5 @@ def named(kind: str, lines: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _first_sentence(message: str) -> str:
-    """Return what the scheduler says first; the rest repeats it for preemption."""
-    return message.split(". preemption:", 1)[0].split(". Preemption", 1)[0].rstrip(".") + "."
+    """Return what the scheduler says first; the rest repeats it for preemption and devices."""
+    return message.split(". ", 1)[0].rstrip(".")

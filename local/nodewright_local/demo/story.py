@@ -4,17 +4,15 @@ Decides what a failure and an interruption leave behind: a failed story keeps it
 one can look; an interrupted one clears up. What the steps do is `walkthrough.py`'s matter.
 """
 
-import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Final, NoReturn
+from typing import Final
 
 from nodewright_local.demo.errors import PLAIN_ERRORS
+from nodewright_local.demo.interruption import interruptions
 from nodewright_local.demo.screen import Screen
 from nodewright_local.lifecycle import down, tail
 from nodewright_local.state import LOGS
@@ -53,22 +51,25 @@ def tell(steps: Sequence[Step], directory: Path, screen: Screen) -> tuple[int, l
     Ctrl-C and SIGTERM take it down and end with 130.
     """
     timings: list[Timing] = []
-    for number, step in enumerate(steps, start=1):
-        screen.heading(number, len(steps), step.title, step.words)
-        begun = time.monotonic()
-        try:
-            with _terminations_as_interrupts():
+    story_begun = time.time()
+    with interruptions() as interruption:
+        for number, step in enumerate(steps, start=1):
+            screen.heading(number, len(steps), step.title, step.words)
+            begun = time.monotonic()
+            try:
                 step.act()
-        except KeyboardInterrupt:
-            screen.bad("interrupted; taking everything down")
-            down(directory, screen)
-            return INTERRUPTED, timings
-        except Exception as error:
-            _explain(step, number, error, directory, screen)
-            return FAILED, timings
-        seconds = time.monotonic() - begun
-        screen.ended(seconds)
-        timings.append(Timing(title=step.title, seconds=seconds))
+                interruption.check()
+            except (Exception, KeyboardInterrupt) as error:
+                if interruption.came or isinstance(error, KeyboardInterrupt):
+                    screen.bad("interrupted; taking everything down")
+                    down(directory, screen)
+                    return INTERRUPTED, timings
+                _explain(step, number, error, screen)
+                _leave(step, directory, story_begun, screen)
+                return FAILED, timings
+            seconds = time.monotonic() - begun
+            screen.ended(seconds)
+            timings.append(Timing(title=step.title, seconds=seconds))
     return 0, timings
 
 
@@ -83,13 +84,17 @@ def show_timings(timings: Sequence[Timing], screen: Screen) -> None:
     screen.table(("", "step", "seconds"), [*rows, ("", "total", f"{total:.1f}")], right=1)
 
 
-def _explain(step: Step, number: int, error: Exception, directory: Path, screen: Screen) -> None:
+def _explain(step: Step, number: int, error: Exception, screen: Screen) -> None:
     screen.bad(f"step {number} failed: {step.title}")
     if isinstance(error, PLAIN_ERRORS):
         screen.output(str(error))
     else:
         screen.output("".join(traceback.format_exception(error)))
-    for log in _logs(step, directory / LOGS):
+
+
+def _leave(step: Step, directory: Path, story_begun: float, screen: Screen) -> None:
+    """Show the logs that may tell more, and how to go on from here."""
+    for log in _logs(step, directory / LOGS, story_begun):
         screen.note(f"{log} ends with:")
         screen.output(_short(tail(log, SHOWN_LINES)))
     screen.note("The cluster is left as it is, so that you can look at it:")
@@ -98,9 +103,10 @@ def _explain(step: Step, number: int, error: Exception, directory: Path, screen:
     screen.command(f"nodewright local down --dir {directory}")
 
 
-def _logs(step: Step, folder: Path) -> list[Path]:
+def _logs(step: Step, folder: Path, story_begun: float) -> list[Path]:
+    """Return the step's logs that this story wrote; those of earlier demos stay in the folder."""
     found = [log for pattern in step.logs for log in sorted(folder.glob(pattern))]
-    return [log for log in found if log.is_file() and not log.name.endswith(".previous.log")]
+    return [log for log in found if log.is_file() and log.stat().st_mtime >= story_begun]
 
 
 def _short(text: str) -> str:
@@ -108,17 +114,3 @@ def _short(text: str) -> str:
     return "\n".join(
         line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in lines
     )
-
-
-@contextmanager
-def _terminations_as_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that nothing is left behind in either case."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -20,7 +20,8 @@ from nodewright_local.demo.emulator import Ec2Instance, Emulator
 from nodewright_local.demo.errors import StoryError
 from nodewright_local.demo.figures import controller_processes, seconds_until_first
 from nodewright_local.demo.inventory import Clients, Inventory, take_inventory
-from nodewright_local.demo.screen import Screen, Waiting
+from nodewright_local.demo.resource_steps import InHand, is_grouping, resource_line
+from nodewright_local.demo.screen import Screen
 from nodewright_local.demo.stack import LocalStack, open_stack, output
 from nodewright_local.demo.story import CONTROLLER_LOGS, Step
 from nodewright_local.engine import Phase, ResourceStep
@@ -63,7 +64,7 @@ class Walkthrough:
         self._clients: Clients
         self._before: Inventory
         self._during: Inventory
-        self._waiting: Waiting | None = None
+        self._in_hand: InHand | None = None
 
     def steps(self, *, keep: bool = False) -> list[Step]:
         """Return the steps in order; with `keep` those up to the node's arrival."""
@@ -165,7 +166,8 @@ class Walkthrough:
         if (self._directory / MARKER).exists() and (self._directory / CLUSTER_FILE).exists():
             self._screen.note("an earlier demo was not cleared up; doing that first")
             down(self._directory, self._screen)
-        self._state = up(self._directory, self._screen).state
+        up(self._directory, self._screen)
+        self._state = ClusterState.load(self._directory)  # now with the processes' pids
         self._emulator = Emulator(self._state.aws_url)
         self._stack = open_stack(
             self._state, self._checkout, on_step=self._tell_resource, on_message=self._tell_message
@@ -261,8 +263,7 @@ class Walkthrough:
             "--filters",
             f"Name=tag-key,Values={POOL_LABEL}",
             "--query",
-            "Reservations[].Instances[].{Instance:InstanceId,Type:InstanceType,"
-            "Zone:Placement.AvailabilityZone,State:State.Name,Name:PrivateDnsName}",
+            "Reservations[].Instances[].[InstanceId,InstanceType,Placement.AvailabilityZone,State.Name]",
             "--output",
             "table",
         )
@@ -482,21 +483,20 @@ class Walkthrough:
 
     @contextmanager
     def _engine_at_work(self, text: str) -> Iterator[None]:
-        """Let the engine's events change the line that says what is waited for."""
-        with self._screen.waiting(text) as self._waiting:
+        """Show what the engine has in hand for as long as the block runs."""
+        with self._screen.waiting(text) as waiting:
+            self._in_hand = InHand(text, waiting)
             try:
                 yield
             finally:
-                self._waiting = None
+                self._in_hand = None
 
     def _tell_resource(self, step: ResourceStep) -> None:
-        if step.planned or step.phase is Phase.STARTED:
-            if self._waiting is not None:
-                self._waiting.text = f"{step.operation} {step.type} {step.name}"
+        if self._in_hand is not None:
+            self._in_hand.see(step)
+        if step.planned or step.phase is Phase.STARTED or is_grouping(step.type):
             return
-        mark = {"create": "+", "delete": "-"}.get(step.operation, "~")
-        failed = " FAILED" if step.phase is Phase.FAILED else ""
-        self._screen.note(f"{mark} {step.type:<52} {step.name} ({step.seconds:.1f} s){failed}")
+        self._screen.note(resource_line(step))
 
     def _tell_message(self, severity: str, text: str) -> None:
         if severity in ("warning", "error"):

@@ -59,21 +59,30 @@ def deletes_first(resource: Resource, changes: tuple[Change, ...], inputs: Value
 
 def preview(resource: Resource, aws: Aws, inputs: Values, state: Values | None = None) -> Values:
     """Return the outputs as far as they can be known before the deployment."""
-    result: Values = {}
-    for name, prop in resource.properties.items():
-        if name in inputs:
-            result[name] = inputs[name]
-        elif state is not None and (prop.output or prop.computed):
-            result[name] = state.get(name)
-        elif prop.output or prop.computed:
-            result[name] = UNKNOWN
-        else:
-            result[name] = prop.default
+    result = {
+        name: _planned(prop, inputs.get(name), (state or {}).get(name), fresh=state is None)
+        for name, prop in resource.properties.items()
+    }
     if "region" in result and result["region"] is UNKNOWN:
         result["region"] = aws.region
     if "tagsAll" in result:
         result["tagsAll"] = merge_tags(inputs.get("tags"), aws.settings.default_tags)
     return result
+
+
+def _planned(prop: Property, given: Any, before: Any, *, fresh: bool) -> Any:
+    """Return what a property will be: as given, as it was, or UNKNOWN where AWS decides."""
+    if isinstance(given, Mapping) and prop.shape is Shape.OBJECT and prop.fields is not None:
+        earlier = before if isinstance(before, Mapping) else {}
+        return {
+            name: _planned(field, given.get(name), earlier.get(name), fresh=fresh)
+            for name, field in prop.fields.items()
+        }
+    if given is not None:
+        return given
+    if prop.output or prop.computed:
+        return UNKNOWN if fresh else before
+    return prop.default
 
 
 def create(resource: Resource, aws: Aws, inputs: Values) -> Live:

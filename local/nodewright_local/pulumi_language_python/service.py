@@ -226,6 +226,8 @@ class PythonHost(language_pb2_grpc.LanguageRuntimeServicer):
 
     def _finish(self, process: subprocess.Popen[bytes]) -> int:
         code = process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
         with self._lock:
             self._running.discard(process)
         return code

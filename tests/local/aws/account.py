@@ -26,7 +26,7 @@ def trust(*services: str) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def eventually(claim: Callable[[], Any], seconds: float = 6.0) -> Any:
+def eventually(claim: Callable[[], Any], seconds: float = 30.0) -> Any:
     """Return the first truthy value of `claim`; fail when none comes in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from nodewright_local.aws import moto_access
@@ -10,9 +11,20 @@ from nodewright_local.aws.settings import AwsSettings, Delays
 
 from tests.local.aws.account import Account
 
+HERE = Path(__file__).parent
+SERVER_TEST_SECONDS = 90
+"""These tests start a server per module; on a busy machine its start alone may take ten seconds."""
+
 QUICK = Delays(
-    pending=0.15, shutting_down=0.15, terminated_visible=0.4, cluster=0.1, nodegroup=0.05
+    pending=0.15, shutting_down=0.15, terminated_visible=5.0, cluster=0.1, nodegroup=0.05
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder more time than the pure ones have."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SERVER_TEST_SECONDS))
 
 
 @pytest.fixture(scope="module")

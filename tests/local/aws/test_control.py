@@ -126,7 +126,6 @@ def process(tmp_path: Path) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.timeout(60)
 def test_the_process_serves_survives_a_pause_and_ends_on_sigterm(
     process: "subprocess.Popen[str]",
 ) -> None:

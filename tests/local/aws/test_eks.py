@@ -42,7 +42,7 @@ def cluster(account: Account) -> dict[str, Any]:
 
 @pytest.fixture
 def nodegroup(account: Account, cluster: dict[str, Any]) -> Iterator[str]:
-    account.eks.create_nodegroup(
+    created = account.eks.create_nodegroup(
         clusterName="demo",
         nodegroupName="system",
         nodeRole=account.node_role,
@@ -52,6 +52,7 @@ def nodegroup(account: Account, cluster: dict[str, Any]) -> Iterator[str]:
         labels={"karpenter.sh/controller": "true"},
         taints=[{"key": "CriticalAddonsOnly", "value": "true", "effect": "NO_SCHEDULE"}],
     )
+    assert created["nodegroup"]["status"] == "CREATING"
     yield "system"
     account.eks.delete_nodegroup(clusterName="demo", nodegroupName="system")
     eventually(lambda: account.eks.list_nodegroups(clusterName="demo")["nodegroups"] == [])
@@ -245,7 +246,9 @@ def test_pod_identity_associations_live_and_die(account: Account, cluster: dict[
 def test_addons_live_and_die(account: Account, cluster: dict[str, Any]) -> None:
     versions = account.eks.describe_addon_versions(addonName="vpc-cni")["addons"][0]
     newest, older = (item["addonVersion"] for item in versions["addonVersions"])
-    account.eks.create_addon(clusterName="demo", addonName="vpc-cni", addonVersion=older)
+    created = account.eks.create_addon(clusterName="demo", addonName="vpc-cni", addonVersion=older)[
+        "addon"
+    ]
 
     def shown() -> dict[str, Any]:
         found: dict[str, Any] = account.eks.describe_addon(clusterName="demo", addonName="vpc-cni")[
@@ -253,7 +256,7 @@ def test_addons_live_and_die(account: Account, cluster: dict[str, Any]) -> None:
         ]
         return found
 
-    assert shown()["status"] == "CREATING"
+    assert created["status"] == "CREATING"
     eventually(lambda: shown()["status"] == "ACTIVE")
     account.eks.update_addon(clusterName="demo", addonName="vpc-cni", addonVersion=newest)
     eventually(lambda: shown()["status"] == "ACTIVE")
@@ -280,7 +283,6 @@ def status(account: Account, name: str) -> str:
 
 
 def test_a_node_group_launches_what_is_desired(account: Account, nodegroup: str) -> None:
-    assert status(account, nodegroup) == "CREATING"
     eventually(lambda: status(account, nodegroup) == "ACTIVE")
 
     found = group_instances(account)
@@ -353,9 +355,9 @@ def test_a_deleted_node_group_leaves_neither_instances_nor_profile(
     user_data = base64.b64decode(instance["user_data_base64"]).decode()
     assert 'cluster-name = "demo"' in user_data
 
-    account.eks.delete_nodegroup(clusterName="demo", nodegroupName="brief")
+    deleted = account.eks.delete_nodegroup(clusterName="demo", nodegroupName="brief")
 
-    assert status(account, "brief") == "DELETING"
+    assert deleted["nodegroup"]["status"] == "DELETING"
     eventually(lambda: account.eks.list_nodegroups(clusterName="demo")["nodegroups"] == [])
     assert group_instances(account) == []
     profiles = account.iam.list_instance_profiles(PathPrefix="/")["InstanceProfiles"]

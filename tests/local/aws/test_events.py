@@ -140,6 +140,23 @@ def test_a_spot_interruption_warns_and_then_takes_the_instance(
     assert reason == "Server.SpotInstanceTermination"
 
 
+def test_an_event_of_another_service_can_be_sent(account: Account, queue: Queue) -> None:
+    queue.rule({"source": ["aws.health"], "detail-type": ["AWS Health Event"]})
+    detail = {"service": "EC2", "eventTypeCategory": "scheduledChange"}
+
+    sent = account.control(
+        "POST",
+        "events",
+        {"source": "aws.health", "detail_type": "AWS Health Event", "detail": detail},
+    )
+
+    (event,) = eventually(queue.receive)
+    assert sent["delivered"] == 1
+    assert event["detail"] == detail
+    refused = account.control_response("POST", "events", {"source": "aws.health"})
+    assert refused.json()["error"] == "the event lacks detail_type, detail"
+
+
 def test_an_on_demand_instance_is_not_interrupted(account: Account) -> None:
     instance_id = account.launch()
 

@@ -298,3 +298,16 @@ def test_calls_are_recorded_with_their_parameters(account: Account) -> None:
     assert call["request"]["TargetCapacitySpecification"]["TotalTargetCapacity"] == 2
     assert len(call["request"]["LaunchTemplateConfigs"][0]["Overrides"]) == 12
     assert call["response"]["result"]["FleetId"].startswith("fleet-")
+
+
+def test_a_snapshot_that_is_not_there_is_one_pools_error_and_leaves_nothing(
+    account: Account,
+) -> None:
+    volume = {"DeviceName": "/dev/xvdc", "Ebs": {"SnapshotId": "snap-0123456789abcdef0"}}
+    account.template("no-snapshot", BlockDeviceMappings=[volume])
+    free = account.free_addresses(ZONES[0])
+
+    error = failure(account, account.overrides(["m5.large"], ZONES[:1]), template="no-snapshot")
+
+    assert error["ErrorCode"] == "InvalidSnapshot.NotFound"
+    assert account.free_addresses(ZONES[0]) == free

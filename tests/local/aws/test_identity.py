@@ -231,7 +231,6 @@ def aws_cli(account: Account, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.timeout(60)
 def test_the_aws_command_line_gets_a_token_that_is_accepted(account: Account) -> None:
     credential = aws_cli(account, "eks", "get-token", "--cluster-name", "demo", "--region", REGION)
 
@@ -241,7 +240,6 @@ def test_the_aws_command_line_gets_a_token_that_is_accepted(account: Account) ->
     assert status["user"]["groups"] == ["system:masters"]
 
 
-@pytest.mark.timeout(60)
 def test_the_aws_command_line_lists_instances(account: Account) -> None:
     instance_id = account.launch()
 

@@ -8,7 +8,6 @@ from tests.local.pulumi_aws.lab import Lab
 from tests.local.pulumi_aws.lives import LIVES, Life
 
 
-
 def types(*lives: Life) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("life", lives, ids=lambda life: life.token)
 

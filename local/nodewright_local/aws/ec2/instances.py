@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from moto.core.exceptions import ServiceException
+
 from nodewright_local.aws import moto_access
 from nodewright_local.aws.ec2.images import images
 from nodewright_local.aws.ec2.launch_spec import LaunchSpec
@@ -273,7 +275,14 @@ def _create(spec: LaunchSpec, origin: Origin) -> InstanceRecord:
         spot_request_id=spot_request,
         interfaces=_attach_interfaces(spec, instance),
     )
-    _attach_volumes(spec, instance)
+    try:
+        _attach_volumes(spec, instance)
+    except ServiceException as error:
+        # moto checks snapshots and volume types; the half-made instance must leave no trace.
+        _release(record)
+        backend.reservations.pop(reservation.id, None)
+        backend.tags.pop(record.instance_id, None)
+        raise AwsError(error.code, error.message) from error
     return record
 
 

@@ -301,7 +301,8 @@ def _pair_description(aws: Aws, rule: dict[str, Any]) -> str | None:
             rule.get("FromPort"),
             rule.get("ToPort"),
         )
-        if entry.source == source and same_ports:
+        same_protocol = entry.protocol == protocol_name(rule["IpProtocol"])
+        if entry.source == source and same_protocol and same_ports:
             return entry.description or None
     return None
 

@@ -1,0 +1,1 @@
+"""Commands that the controller's distribution adds to `nodewright`."""

@@ -1,0 +1,1 @@
+"""Worlds given as files, taken through the decisions of the controller."""
