@@ -1,0 +1,241 @@
+"""Where volumes let a pod run, and how many a node attaches."""
+
+from __future__ import annotations
+
+from nodewright_controller.api.meta import ObjectMeta
+from nodewright_controller.api.pod import NodeSelector, PersistentVolumeClaimSpec
+from nodewright_controller.api.volumes import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    CSIVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    StorageClass,
+    TopologySelectorRequirement,
+    TopologySelectorTerm,
+    VolumeNodeAffinity,
+    VolumeNodeResources,
+)
+from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog
+from nodewright_controller.scheduling.decision import message
+from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.solver import solve
+
+from tests.builders import instance_type, node, nodepool, pod, spread, term, world
+
+WEB = {"app": "web"}
+
+
+def claim(name: str, *, volume: str = "", storage_class: str = "gp3") -> PersistentVolumeClaim:
+    """A claim, bound if it has a volume."""
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=PersistentVolumeClaimSpec(storage_class_name=storage_class, volume_name=volume),
+        status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
+    )
+
+
+def volume(name: str, zone: str = "") -> PersistentVolume:
+    """An EBS volume, in a zone."""
+    affinity = NodeSelector(node_selector_terms=[term(f"zone in {zone}")]) if zone else None
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name),
+        spec=PersistentVolumeSpec(
+            csi=CSIVolumeSource(driver=EBS_DRIVER, volume_handle=f"vol-{name}"),
+            node_affinity=VolumeNodeAffinity(required=affinity) if affinity else None,
+        ),
+    )
+
+
+def storage_class(
+    name: str = "gp3",
+    *,
+    mode: str = "WaitForFirstConsumer",
+    zones: tuple[str, ...] = (),
+    key: str = "",
+) -> StorageClass:
+    """A class of EBS volumes; `zones` are its allowed topologies, under `key`."""
+    topology = TopologySelectorTerm(
+        match_label_expressions=[
+            TopologySelectorRequirement(
+                key=key or "topology.kubernetes.io/zone", values=list(zones)
+            )
+        ]
+    )
+    return StorageClass(
+        metadata=ObjectMeta(name=name),
+        provisioner=EBS_DRIVER,
+        volume_binding_mode=mode,
+        allowed_topologies=[topology] if zones else None,
+    )
+
+
+def catalog(
+    *objects: PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode,
+) -> VolumeCatalog:
+    """A catalog of these objects."""
+    return VolumeCatalog(
+        claims={o.key: o for o in objects if isinstance(o, PersistentVolumeClaim)},
+        volumes={o.key: o for o in objects if isinstance(o, PersistentVolume)},
+        classes={o.key: o for o in objects if isinstance(o, StorageClass)},
+        csi_nodes={o.key: o for o in objects if isinstance(o, CSINode)},
+    )
+
+
+def test_a_pod_goes_to_the_zone_of_its_volume() -> None:
+    volumes = catalog(claim("data", volume="pv"), volume("pv", "b"))
+
+    decision = solve(
+        world(nodepool(), instance_type(), pod("db", claims=["data"]), volumes=volumes)
+    )
+
+    assert decision.new_node("db").zone == "b"
+
+
+def test_a_volume_may_use_any_zone_whose_skew_stays_legal() -> None:
+    running = [
+        pod(f"ledger-{i}", labels=WEB, cpu="1500m", node=f"n-{zone}", spreads=[spread("zone", WEB)])
+        for i, zone in enumerate("abc")
+    ]
+    waiting = [
+        pod(
+            f"late-{i}",
+            labels=WEB,
+            cpu="1500m",
+            claims=[f"data-{i}"],
+            spreads=[spread("zone", WEB)],
+        )
+        for i in range(2)
+    ]
+    volumes = catalog(
+        *(claim(f"data-{i}", volume=f"pv-{i}") for i in range(2)),
+        *(volume(f"pv-{i}", "b") for i in range(2)),
+    )
+
+    decision = solve(
+        world(
+            nodepool(),
+            instance_type(),
+            *(node(f"n-{zone}", zone=zone) for zone in "abc"),
+            *running,
+            *waiting,
+            volumes=volumes,
+        )
+    )
+
+    assert [c.zone for c in decision.new_claims] == ["b"]
+    assert [one.reason for one in decision.unschedulable] == [Reason.SPREAD]
+    assert "b 2" in message(decision.unschedulable[0])
+
+
+def test_the_zone_key_of_the_driver_in_a_class_means_the_zone() -> None:
+    volumes = catalog(
+        claim("data"), storage_class(zones=("c",), key="topology.ebs.csi.aws.com/zone")
+    )
+
+    decision = solve(
+        world(nodepool(), instance_type(), pod("db", claims=["data"]), volumes=volumes)
+    )
+
+    assert decision.new_node("db").zone == "c"
+
+
+def test_a_missing_claim_and_an_unbound_immediate_one_concern_their_own_pods_only() -> None:
+    volumes = catalog(
+        claim("eager", storage_class="eager"),
+        storage_class("eager", mode="Immediate"),
+        claim("share", volume="nfs", storage_class="no-such-class"),
+        PersistentVolume(metadata=ObjectMeta(name="nfs")),
+    )
+
+    decision = solve(
+        world(
+            nodepool(),
+            instance_type(),
+            pod("alpha", claims=["no-such-claim"]),
+            pod("beta", claims=["eager"]),
+            pod("gamma", claims=["share"]),
+            pod("delta"),
+            volumes=volumes,
+        )
+    )
+
+    assert set(decision.new_claims[0].pods) == {"default/delta", "default/gamma"}
+    assert {one.pod: one.reason for one in decision.unschedulable} == {
+        "default/alpha": Reason.CLAIM_NOT_FOUND,
+        "default/beta": Reason.CLAIM_IMMEDIATE,
+    }
+
+
+def test_a_zone_that_no_pool_has_is_told_with_the_claim() -> None:
+    volumes = catalog(claim("data", volume="pv"), volume("pv", "z"))
+
+    decision = solve(
+        world(nodepool(), instance_type(), pod("db", claims=["data"]), volumes=volumes)
+    )
+
+    line = message(decision.unschedulable[0])
+    assert decision.unschedulable[0].code == "P203"
+    assert "default/data" in line
+
+
+def test_a_node_takes_no_more_volumes_than_its_driver_attaches() -> None:
+    drivers = CSINode(
+        metadata=ObjectMeta(name="n1"),
+        spec=CSINodeSpec(
+            drivers=[CSINodeDriver(name=EBS_DRIVER, allocatable=VolumeNodeResources(count=2))]
+        ),
+    )
+    volumes = catalog(
+        *(claim(f"c{i}", volume=f"pv{i}") for i in range(4)),
+        *(volume(f"pv{i}") for i in range(4)),
+        drivers,
+    )
+
+    decision = solve(
+        world(
+            nodepool(),
+            instance_type(),
+            node("n1"),
+            pod("old", claims=["c0"], node="n1"),
+            *(pod(f"p{i}", claims=[f"c{i}"]) for i in range(1, 4)),
+            pod("shares", claims=["c0"]),
+            volumes=volumes,
+        )
+    )
+
+    assert set(decision.placements) == {"default/p1", "default/shares"}
+
+
+def test_a_node_without_its_driver_yet_gets_the_limit_of_its_type() -> None:
+    types = [instance_type("m.large", volume_limits={EBS_DRIVER: 1})]
+    volumes = catalog(
+        *(claim(f"c{i}", volume=f"pv{i}") for i in range(2)), *(volume(f"pv{i}") for i in range(2))
+    )
+
+    decision = solve(
+        world(
+            nodepool(),
+            *types,
+            node("n1"),
+            *(pod(f"p{i}", claims=[f"c{i}"]) for i in range(2)),
+            volumes=volumes,
+        )
+    )
+
+    assert len(decision.placements) == 1
+    assert len(decision.new_claims) == 1
+
+
+def test_more_volumes_than_any_type_attaches_is_told() -> None:
+    types = [instance_type("m.large", volume_limits={EBS_DRIVER: 1})]
+    volumes = catalog(
+        *(claim(f"c{i}", volume=f"pv{i}") for i in range(2)), *(volume(f"pv{i}") for i in range(2))
+    )
+
+    decision = solve(world(nodepool(), *types, pod("db", claims=["c0", "c1"]), volumes=volumes))
+
+    assert decision.unschedulable[0].code == "P207"

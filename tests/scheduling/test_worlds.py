@@ -1,0 +1,47 @@
+"""Decisions on generated worlds, judged by rules that share no code with the solver."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nodewright_controller.scheduling.decision import message
+from nodewright_controller.scheduling.problem import Problem
+from nodewright_controller.scheduling.solver import solve
+
+from tests.builders import shuffled
+from tests.scheduling.judge import judge
+from tests.strategies import worlds
+
+_SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.timeout(120)
+@_SLOW
+@given(worlds())
+def test_every_decision_keeps_every_rule_of_kubernetes(problem: Problem) -> None:
+    decision = solve(problem)
+
+    assert judge(problem, decision) == []
+
+
+@pytest.mark.timeout(120)
+@_SLOW
+@given(worlds(), st.lists(st.integers(0, 99), min_size=1, max_size=8))
+def test_the_order_of_the_input_does_not_change_the_outcome(
+    problem: Problem, order: list[int]
+) -> None:
+    assert solve(problem) == solve(shuffled(problem, order))
+
+
+@pytest.mark.timeout(120)
+@_SLOW
+@given(worlds())
+def test_every_refusal_has_a_line_that_a_person_can_read(problem: Problem) -> None:
+    for refused in solve(problem).unschedulable:
+        line = message(refused)
+
+        assert line.startswith(f"pod/{refused.pod} ")
+        assert line.endswith(f"[{refused.code}]")
+        assert len(line.encode()) <= 1000
+        assert "{" not in line
