@@ -30,15 +30,15 @@ class StackConfig:
     controller_image: str
     """`controllerImage`: image of the controller, best by digest."""
     kubernetes_version: str = "1.36"
-    """`kubernetesVersion`."""
+    """`kubernetesVersion`: version of Kubernetes."""
     vpc_cidr: str = "10.0.0.0/16"
     """`vpcCidr`: IPv4 range of the VPC."""
     zones: tuple[str, ...] = ()
     """`zones`: zones by name; empty takes the first `zoneCount` of the region."""
     zone_count: int = 3
-    """`zoneCount`."""
+    """`zoneCount`: number of zones when `zones` is empty."""
     nat: str = "single"
-    """`nat`: `single`, `per-zone` or `none`."""
+    """`nat`: gateways to the internet, `single` (one), `per-zone` (one each) or `none`."""
     vpc_endpoints: tuple[str, ...] = ()
     """`vpcEndpoints`: AWS services to reach without the internet."""
     public_access: bool = False
@@ -50,7 +50,7 @@ class StackConfig:
     log_types: tuple[str, ...] = ("audit", "authenticator")
     """`logTypes`: control plane logs to keep."""
     log_retention_days: int = 30
-    """`logRetentionDays`."""
+    """`logRetentionDays`: days to keep those logs."""
     encrypt_secrets: bool = False
     """`encryptSecrets`: whether to make a KMS key for Kubernetes secrets."""
     compute: str = "managed-node-group"
@@ -62,7 +62,7 @@ class StackConfig:
     replicas: int = 2
     """`replicas`: replicas of the controller."""
     log_level: str = "info"
-    """`logLevel`: `debug`, `info` or `error`."""
+    """`logLevel`: how much the controller tells, `debug`, `info` or `error`."""
     webhook_url: str | None = None
     """`webhookUrl`: address of the conversion webhook where the API server can't reach Services."""
     webhook_hosts: tuple[str, ...] = ()

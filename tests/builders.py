@@ -37,6 +37,7 @@ from nodewright_controller.api.pod import (
     NodeSelector,
     NodeSelectorTerm,
     PersistentVolumeClaimSource,
+    PersistentVolumeClaimSpec,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -50,9 +51,21 @@ from nodewright_controller.api.pod import (
     Volume,
     WeightedPodAffinityTerm,
 )
+from nodewright_controller.api.volumes import (
+    CSINode,
+    CSIVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    StorageClass,
+    TopologySelectorRequirement,
+    TopologySelectorTerm,
+    VolumeNodeAffinity,
+)
 from nodewright_controller.cluster.pods import is_owned_by_daemon_set
 from nodewright_controller.cluster.snapshot import StateNode
-from nodewright_controller.cluster.volumes import VolumeCatalog
+from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog
 from nodewright_controller.constraints.instance_type import InstanceType, Offering, Overhead
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
@@ -515,6 +528,62 @@ def node_claim(
             allocatable=dict(amounts) if launched else None,
             conditions=conditions,
         ),
+    )
+
+
+def claim(name: str, *, volume: str = "", storage_class: str = "gp3") -> PersistentVolumeClaim:
+    """A claim, bound if it has a volume."""
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=PersistentVolumeClaimSpec(storage_class_name=storage_class, volume_name=volume),
+        status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
+    )
+
+
+def volume(name: str, zone: str = "") -> PersistentVolume:
+    """An EBS volume, in a zone."""
+    affinity = NodeSelector(node_selector_terms=[term(f"zone in {zone}")]) if zone else None
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name),
+        spec=PersistentVolumeSpec(
+            csi=CSIVolumeSource(driver=EBS_DRIVER, volume_handle=f"vol-{name}"),
+            node_affinity=VolumeNodeAffinity(required=affinity) if affinity else None,
+        ),
+    )
+
+
+def storage_class(
+    name: str = "gp3",
+    *,
+    mode: str = "WaitForFirstConsumer",
+    zones: tuple[str, ...] = (),
+    key: str = "",
+) -> StorageClass:
+    """A class of EBS volumes; `zones` are its allowed topologies, under `key`."""
+    topology = TopologySelectorTerm(
+        match_label_expressions=[
+            TopologySelectorRequirement(
+                key=key or "topology.kubernetes.io/zone", values=list(zones)
+            )
+        ]
+    )
+    return StorageClass(
+        metadata=ObjectMeta(name=name),
+        provisioner=EBS_DRIVER,
+        volume_binding_mode=mode,
+        allowed_topologies=[topology] if zones else None,
+    )
+
+
+def catalog(
+    *objects: PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode,
+) -> VolumeCatalog:
+    """A catalog of these objects."""
+    return VolumeCatalog(
+        claims={o.key: o for o in objects if isinstance(o, PersistentVolumeClaim)},
+        volumes={o.key: o for o in objects if isinstance(o, PersistentVolume)},
+        classes={o.key: o for o in objects if isinstance(o, StorageClass)},
+        csi_nodes={o.key: o for o in objects if isinstance(o, CSINode)},
     )
 
 

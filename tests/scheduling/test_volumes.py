@@ -3,86 +3,32 @@
 from __future__ import annotations
 
 from nodewright_controller.api.meta import ObjectMeta
-from nodewright_controller.api.pod import NodeSelector, PersistentVolumeClaimSpec
 from nodewright_controller.api.volumes import (
     CSINode,
     CSINodeDriver,
     CSINodeSpec,
-    CSIVolumeSource,
     PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeSpec,
-    StorageClass,
-    TopologySelectorRequirement,
-    TopologySelectorTerm,
-    VolumeNodeAffinity,
     VolumeNodeResources,
 )
-from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog
+from nodewright_controller.cluster.volumes import EBS_DRIVER
 from nodewright_controller.scheduling.decision import message
 from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.solver import solve
 
-from tests.builders import instance_type, node, nodepool, pod, spread, term, world
+from tests.builders import (
+    catalog,
+    claim,
+    instance_type,
+    node,
+    nodepool,
+    pod,
+    spread,
+    storage_class,
+    volume,
+    world,
+)
 
 WEB = {"app": "web"}
-
-
-def claim(name: str, *, volume: str = "", storage_class: str = "gp3") -> PersistentVolumeClaim:
-    """A claim, bound if it has a volume."""
-    return PersistentVolumeClaim(
-        metadata=ObjectMeta(name=name, namespace="default"),
-        spec=PersistentVolumeClaimSpec(storage_class_name=storage_class, volume_name=volume),
-        status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
-    )
-
-
-def volume(name: str, zone: str = "") -> PersistentVolume:
-    """An EBS volume, in a zone."""
-    affinity = NodeSelector(node_selector_terms=[term(f"zone in {zone}")]) if zone else None
-    return PersistentVolume(
-        metadata=ObjectMeta(name=name),
-        spec=PersistentVolumeSpec(
-            csi=CSIVolumeSource(driver=EBS_DRIVER, volume_handle=f"vol-{name}"),
-            node_affinity=VolumeNodeAffinity(required=affinity) if affinity else None,
-        ),
-    )
-
-
-def storage_class(
-    name: str = "gp3",
-    *,
-    mode: str = "WaitForFirstConsumer",
-    zones: tuple[str, ...] = (),
-    key: str = "",
-) -> StorageClass:
-    """A class of EBS volumes; `zones` are its allowed topologies, under `key`."""
-    topology = TopologySelectorTerm(
-        match_label_expressions=[
-            TopologySelectorRequirement(
-                key=key or "topology.kubernetes.io/zone", values=list(zones)
-            )
-        ]
-    )
-    return StorageClass(
-        metadata=ObjectMeta(name=name),
-        provisioner=EBS_DRIVER,
-        volume_binding_mode=mode,
-        allowed_topologies=[topology] if zones else None,
-    )
-
-
-def catalog(
-    *objects: PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode,
-) -> VolumeCatalog:
-    """A catalog of these objects."""
-    return VolumeCatalog(
-        claims={o.key: o for o in objects if isinstance(o, PersistentVolumeClaim)},
-        volumes={o.key: o for o in objects if isinstance(o, PersistentVolume)},
-        classes={o.key: o for o in objects if isinstance(o, StorageClass)},
-        csi_nodes={o.key: o for o in objects if isinstance(o, CSINode)},
-    )
 
 
 def test_a_pod_goes_to_the_zone_of_its_volume() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from nodewright_controller.api import labels
@@ -149,13 +150,14 @@ def resolve(
     `described` is `describe(info)`, which the caller keeps because no node class changes it.
     """
     capacity = node_capacity(info, shape, observed_memory)
-    return InstanceType(
+    resolved = InstanceType(
         name=info.name,
         requirements=Requirements((*described, *_placed(shape, zones))),
         offerings=(),
         capacity=capacity,
         overhead=node_overhead(info, shape, capacity),
     )
+    return replace(resolved, boots=image_for(resolved, shape.amis) is not None)
 
 
 def offer(
@@ -166,5 +168,5 @@ def offer(
     market: Market,
 ) -> tuple[Offering, ...]:
     """Return the offerings of a resolved type; none is available if no image would boot it."""
-    usable = compatible(info, shape) and image_for(instance_type, shape.amis) is not None
+    usable = compatible(info, shape) and instance_type.boots
     return offerings(info, zones, usable, market)

@@ -66,6 +66,8 @@ class InstanceType:
     overhead: Overhead = field(default_factory=Overhead)
     volume_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
     """CSI driver to how many volumes it can attach; a driver that is missing has no known bound."""
+    boots: bool = True
+    """Whether the node class has an image for it; one that does not boot is never offered."""
     _allocatable: list[Resources] = field(
         default_factory=list, init=False, repr=False, compare=False, hash=False
     )

@@ -28,4 +28,8 @@ async def _offer(cloud: CloudProvider, pool: NodePool) -> PoolOffer:
     except CloudError as error:
         log.error("nodepool cannot be priced", nodepool=pool.name, error=str(error))
         return PoolOffer(node_pool=pool, unready=str(error))
-    return PoolOffer(node_pool=pool, instance_types=instance_types)
+    return PoolOffer(
+        node_pool=pool,
+        instance_types=tuple(found for found in instance_types if found.boots),
+        imageless=tuple(found for found in instance_types if not found.boots),
+    )

@@ -9,12 +9,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from nodewright_controller.api.labels import INSTANCE_TYPE, NODEPOOL, ZONE
+from nodewright_controller.api.labels import GROUP, INSTANCE_TYPE, WELL_KNOWN, ZONE
 from nodewright_controller.api.nodepool import Budget, NodePool
+from nodewright_controller.api.validation import validate_nodepool
+from nodewright_controller.constraints.requirement import Operator
 from nodewright_controller.constraints.requirements import Requirements
+from nodewright_controller.constraints.taints import format_taint, is_ephemeral, same_taint
 from nodewright_controller.disruption.budgets import applies
 from nodewright_controller.kernel.timing import parse_duration
 from nodewright_controller.scenario.checking import BUDGETED
+from nodewright_controller.scenario.readiness import node_class_problem
 from nodewright_controller.scenario.session import Session
 
 _DAYS: Final = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
@@ -22,16 +26,19 @@ _FULL_WEEK: Final = "*"
 
 
 def pool_warnings(session: Session) -> Iterator[str]:
-    """Yield what makes a pool, or part of it, unable to ever launch a node."""
+    """Yield what keeps a pool or class, or a part of it, from ever launching a node."""
+    for node_class in session.world.node_classes:
+        problem = node_class_problem(node_class)
+        if problem:
+            yield problem
     for pool in session.world.node_pools:
+        yield from (f"NodePool {pool.name}: {text}" for text in validate_nodepool(pool))
         try:
             stated = Requirements.of_entries(pool.spec.template.spec.requirements)
         except ValueError:
-            continue  # validation names what is malformed
+            continue  # validation has named what is malformed
         yield from _unreachable_zones(session, pool, stated)
         yield from _unknown_types(session, pool, stated)
-        if pool.labels.get(NODEPOOL):
-            yield f"NodePool {pool.name}: metadata.labels[{NODEPOOL}]: has no meaning on a NodePool"
 
 
 def _unreachable_zones(session: Session, pool: NodePool, stated: Requirements) -> Iterator[str]:
@@ -53,6 +60,34 @@ def _unknown_types(session: Session, pool: NodePool, stated: Requirements) -> It
         return
     for name in sorted(asked.values - {entry.name for entry in session.world.catalog}):
         yield f"NodePool {pool.name}: instance type {name} does not exist"
+
+
+def opt_in_lint(session: Session) -> Iterator[str]:
+    """Yield requirements that look as if they kept other pods out, which only a taint does."""
+    for pool in session.world.node_pools:
+        for entry in pool.spec.template.spec.requirements:
+            if entry.operator == Operator.EXISTS and entry.key not in WELL_KNOWN:
+                yield (
+                    f"NodePool {pool.name}: requirement {entry.key} Exists does not keep other "
+                    "pods out; use a taint"
+                )
+
+
+def startup_taint_lint(session: Session) -> Iterator[str]:
+    """Yield taints of starting nodes that hold pods off and that nobody declared."""
+    for node in session.cluster.snapshot(session.clock.now()).nodes:
+        claim = node.node_claim
+        if node.node is None or claim is None or node.initialized:
+            continue
+        declared = [*(claim.spec.taints or ()), *(claim.spec.startup_taints or ())]
+        for taint in node.node.spec.taints or ():
+            ours = taint.key.startswith(f"{GROUP}/") or is_ephemeral(taint)
+            soft = taint.effect == "PreferNoSchedule"
+            if not ours and not soft and not any(same_taint(taint, known) for known in declared):
+                yield (
+                    f"NodePool {node.node_pool_name}: node {node.name} starts with taint "
+                    f"{format_taint(taint)}, which is not among startupTaints"
+                )
 
 
 def budget_lint(session: Session) -> Iterator[str]:

@@ -35,7 +35,7 @@ from nodewright_controller.scenario import workloads
 from nodewright_controller.scenario.admission import Admission, Json, limit_range_defaults
 from nodewright_controller.scenario.catalog import read_catalog
 from nodewright_controller.scenario.files import Documents
-from nodewright_controller.scenario.repair import repaired
+from nodewright_controller.scenario.repair import repaired, unusable
 from nodewright_controller.scenario.spec import CATALOG, OURS, SCENARIO, no_scenario, read_spec
 from nodewright_controller.scenario.values import World
 
@@ -153,6 +153,8 @@ class _Loading:
             self._warnings.append(
                 f"{model.KIND.kind} {decoded.key} is there twice; the first counts"
             )
+        elif problem := unusable(decoded):
+            self._warnings.append(f"{model.KIND.kind} {decoded.key}: {problem}")
         else:
             self._found[model][decoded.key] = decoded
 

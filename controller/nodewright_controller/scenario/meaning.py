@@ -9,19 +9,23 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from nodewright_controller.kernel.resources import MEMORY, amount, human_amount
+
 _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%-]*")
 _FILLER: Final = frozenset(
     """a an and are as at be by for from has have in is it its no not of on or outside the there to
     was were with without""".split()  # noqa: SIM905 - a list of words reads best as words
 )
 _KIND: Final = re.compile(r"[A-Z][a-z]+[A-Z]|Pod$|Node$|EC2")
+_QUANTITY: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[KMGT]i?")
 _ENOUGH: Final = 0.6
 _STEM: Final = 5
 
 
 def says(text: str, meaning: str) -> bool:
     """Whether `text` has the names of `meaning`, and most of its other words."""
-    found = {_plain(token) for token in _TOKEN.findall(text)}
+    tokens = [_plain(token) for token in _TOKEN.findall(text)]
+    found = {*tokens, *(piece for token in tokens for piece in token.split(":"))}
     stems = {token[:_STEM] for token in found}
     names: list[str] = []
     words: list[str] = []
@@ -45,11 +49,16 @@ def any_says(texts: Iterable[str], meaning: str) -> bool:
 
 
 def mentions(text: str, word: str) -> bool:
-    """Whether the text contains the word, in any case; a number stands by itself."""
-    plain = re.escape(word)
+    """Whether the text contains the word, in any case.
+
+    A number stands by itself; a quantity such as `64Gi` may also be written for people: `64 GiB`.
+    """
     if word.isdigit():
-        return re.search(rf"(?<![0-9.]){plain}(?![0-9])", text) is not None
-    return word.lower() in text.lower()
+        return re.search(rf"(?<![0-9.]){word}(?![0-9])", text) is not None
+    forms = [word]
+    if _QUANTITY.fullmatch(word):
+        forms.append(human_amount(MEMORY, amount(MEMORY, word)))
+    return any(form.lower() in text.lower() for form in forms)
 
 
 def _plain(token: str) -> str:

@@ -31,11 +31,10 @@ from nodewright_controller.scheduling.decision import (
     message,
 )
 from nodewright_controller.scheduling.problem import Problem, problem_from
-from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.reasons import NOT_MEANT, Reason
 from nodewright_controller.scheduling.solver import solve
 
 _OFFERED_KEYS: Final = (labels.ZONE, labels.ZONE_ID, labels.CAPACITY_TYPE)
-_NOT_MEANT: Final = (Reason.TAINT, Reason.CONFLICT, Reason.UNKNOWN_LABEL)
 
 
 def problem_of(session: Session) -> Problem:
@@ -168,14 +167,15 @@ def _nearest_kinds(refusals: Iterable[Refusal]) -> Iterable[str]:
 
 def _is_apart(refusals: Iterable[Refusal]) -> bool:
     """Whether the pool was never meant for the pod."""
-    return any(refusal.reason in _NOT_MEANT for refusal in refusals)
+    return any(refusal.reason in NOT_MEANT for refusal in refusals)
 
 
 def words_for(refusal: Refusal) -> tuple[str, ...]:
     """Return the error kinds that a refusal counts as: its own, then wider ones.
 
     The vocabulary has no words of its own for label conflicts: what is refused because of where or
-    how something is sold counts as `no-offering`, what no machine is, as `no-instance-type-fits`.
+    how something is sold counts as `no-offering`, what no machine is, as `no-instance-type-fits`,
+    and what other pods forbid, as `topology-spread`.
     """
     kinds = [refusal.reason.kind]
     match refusal.reason:
@@ -186,6 +186,8 @@ def words_for(refusal: Refusal) -> tuple[str, ...]:
             kinds.append("no-offering")
         case Reason.MIN_VALUES | Reason.ATTACH_LIMIT:
             kinds.append("no-instance-type-fits")
+        case Reason.ANTI_AFFINITY | Reason.AFFINITY:
+            kinds.append("topology-spread")
         case _:
             pass
     return tuple(kinds)

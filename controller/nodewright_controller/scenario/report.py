@@ -34,7 +34,9 @@ def as_words(outcome: Outcome) -> dict[str, Any]:
 
 def _rounds(outcome: Outcome) -> dict[str, Any]:
     first, last = outcome.rounds[0], outcome.rounds[-1]
+    kinds = sorted({one.kind for one in last.pending})
     return {
+        **({"pendingError": kinds[0]} if len(kinds) == 1 else {}),
         "newNodeClaims": [_claim(claim) for claim in first.claims],
         "newNodeClaimCount": len(first.claims),
         "zoneCounts": {

@@ -8,7 +8,12 @@ from typing import Any, Final
 
 from nodewright_controller.scenario.checking import budgets, validate
 from nodewright_controller.scenario.launching import launch
-from nodewright_controller.scenario.lint import budget_lint, pool_warnings
+from nodewright_controller.scenario.lint import (
+    budget_lint,
+    opt_in_lint,
+    pool_warnings,
+    startup_taint_lint,
+)
 from nodewright_controller.scenario.outcome import Outcome
 from nodewright_controller.scenario.provisioning import provision
 from nodewright_controller.scenario.session import Session, open_session
@@ -37,7 +42,8 @@ def run(world: World, expected: Mapping[str, Any] | None = None) -> Outcome:
     session = open_session(world)
     outcome = session.outcome
     outcome.warnings.extend(pool_warnings(session))
-    outcome.lint.extend(budget_lint(session))
+    for look in (opt_in_lint, startup_taint_lint, budget_lint):
+        outcome.lint.extend(look(session))
     for position, name in enumerate(world.scenario.steps):
         step = STEPS.get(name)
         if step is None:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from msgspec import structs
-
-from nodewright_controller.api.conversion import kubelet_of
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
 from nodewright_controller.api.labels import NODEPOOL
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.aws.ami import image_for
+from nodewright_controller.aws.provider import with_kubelet_of
 from nodewright_controller.aws.shape import shape_of
 from nodewright_controller.aws.unavailable import UnavailableOfferings
 from nodewright_controller.cluster.cluster import Cluster
@@ -88,10 +86,7 @@ class Session:
         else:
             reference = claim_or_pool.spec.node_class_ref
         found = self.node_classes.get(reference.name)
-        kubelet = kubelet_of(claim_or_pool.annotations)
-        if found is None or kubelet is None:
-            return found
-        return structs.replace(found, spec=structs.replace(found.spec, kubelet=kubelet))
+        return None if found is None else with_kubelet_of(found, claim_or_pool)
 
     def machines(self, node_class: EC2NodeClass) -> tuple[InstanceType, ...]:
         """Return every type as a node of the class, by name.
@@ -195,8 +190,10 @@ def _cluster(world: World) -> Cluster:
         cluster.apply_node(node)
     for claim in world.node_claims:
         cluster.apply_node_claim(claim)
+    later = world.scenario.created_later()
     for pod in world.pods:
-        cluster.apply_pod(pod)
+        if pod.name not in later and pod.key not in later:
+            cluster.apply_pod(pod)
     for pool in world.node_pools:
         cluster.apply_node_pool(pool)
     for daemon_set in world.daemon_sets:

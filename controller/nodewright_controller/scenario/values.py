@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
 from nodewright_controller.api.node import Node
@@ -27,6 +27,7 @@ from nodewright_controller.api.volumes import (
 from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
 from nodewright_controller.kernel.resources import EMPTY, Resources
 
+_CREATE_BOUND: Final = "createBound"
 Storage = PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode
 
 
@@ -75,6 +76,21 @@ class ScenarioSpec:
     aws: Mapping[str, Any] = field(default_factory=dict)
     cluster_name: str = "scenario"
     controller: Mapping[str, Any] = field(default_factory=dict)
+
+    def created_later(self) -> frozenset[str]:
+        """Return the pods that a `createBound` step of the timeline creates, by name or key."""
+        found: set[str] = set()
+        for entry in self.timeline:
+            step = entry.get(_CREATE_BOUND)
+            if entry.get("do") == _CREATE_BOUND:
+                step = entry
+            if isinstance(step, str):
+                found.add(step)
+            elif isinstance(step, Mapping):
+                pods = step.get("pods")
+                found.update(str(pod) for pod in (pods if isinstance(pods, list) else ()))
+                found.update(str(step[key]) for key in ("pod", "name") if key in step)
+        return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

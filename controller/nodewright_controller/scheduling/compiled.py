@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
@@ -187,8 +188,9 @@ class Compiled:
         if known is None:
             known = self._sizes[size_key] = (Size(pod_requests(pod)), host_ports(pod))
         size, ports = known
-        if spec.resource_claims:
-            return Refusal(reason=Reason.RESOURCE_CLAIMS)
+        held = _not_planned(pod)
+        if held is not None:
+            return held
         volumes = self.problem.volumes.resolve(pod) if spec.volumes else NO_VOLUMES
         if isinstance(volumes, VolumeProblem):
             return _volume_refusal(volumes)
@@ -251,6 +253,16 @@ class Compiled:
                 pool.set_limits(self.problem.nodes)
             pools.append(pool)
         return tuple(pools)
+
+    @cached_property
+    def label_setters(self) -> Mapping[str, frozenset[str]]:
+        """Pool to the labels that it gives its nodes, or chooses them by."""
+        found = {}
+        for pool in self.pools:
+            template = pool.node_pool.spec.template
+            keys = {entry.key for entry in template.spec.requirements}
+            found[pool.name] = frozenset(keys | set(template.metadata.labels or {}))
+        return found
 
     # Levels.
 
@@ -402,6 +414,25 @@ def _order(queued: QueuedPod) -> tuple[int, int, float, str, str]:
         queued.pod.metadata.uid,
         queued.pod.key,
     )
+
+
+def _not_planned(pod: Pod) -> Refusal | None:
+    """Return the refusal of a pod that nothing here can place, whatever nodes there are."""
+    spec = pod.spec
+    if spec.scheduling_gates:
+        gates = ", ".join(sorted(gate.name for gate in spec.scheduling_gates))
+        return Refusal(reason=Reason.GATED, parameters={"gate": gates})
+    if spec.resource_claims:
+        claims = ", ".join(sorted(claim.name for claim in spec.resource_claims))
+        return Refusal(reason=Reason.RESOURCE_CLAIMS, parameters={"claims": claims})
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    terms = (
+        affinity.required.node_selector_terms if affinity and affinity.required else None
+    ) or ()
+    fields = sorted({entry.key for term in terms for entry in term.match_fields or ()})
+    if terms and all(term.match_fields for term in terms):
+        return Refusal(reason=Reason.BY_FIELD, parameters={"field": fields[0]})
+    return None
 
 
 def _refuses_pools(shape: Shape) -> bool:

@@ -2,18 +2,21 @@
 
 A decision can be printed, counted, compared and replayed; it says nothing about how it is carried
 out. Its one-line texts follow the grammar
-`pod/NAMESPACE/NAME VERDICT: CAUSE (SCOPE)  [CODE]`.
+`pod/NAMESPACE/NAME VERDICT: CAUSE (SCOPE) → NEXT  [CODE]`, where NEXT is a fix that was proven, an
+event that is awaited, or a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from nodewright_controller.api.node import Taint
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import EMPTY, Resources
-from nodewright_controller.scheduling.reasons import NOT_MEANT, Reason
+from nodewright_controller.scheduling.edits import Edit, joined
+from nodewright_controller.scheduling.reasons import AWAITED, NOT_MEANT, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,8 @@ class Refusal:
     parameters: Mapping[str, str] = field(default_factory=dict)
     node_pool: str = ""
     """The pool that refuses; empty when no pool is involved."""
+    edits: tuple[Edit, ...] = ()
+    """Changes that might lift it, likely ones first; not proven."""
 
     @property
     def code(self) -> str:
@@ -37,6 +42,18 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """Changes after which the solver places the pod; leaving one of them out does not do."""
+
+    edits: tuple[Edit, ...]
+
+    @property
+    def text(self) -> str:
+        """The changes as one text."""
+        return joined(self.edits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unschedulable:
     """A pod that got no place, and every check that stood in the way."""
 
@@ -46,6 +63,12 @@ class Unschedulable:
     """Nearest misses first: pools with few failed checks, then by weight; never empty."""
     pools: int = 0
     """How many pools were asked."""
+    like: str = ""
+    """The pod that stands for all that are equal to this one; itself if it is the only one."""
+    fixes: tuple[Fix, ...] | None = None
+    """Proven fixes, at most three; None when none were looked for."""
+    until: str = ""
+    """When it is looked at again, where that is known, as a text such as `after 10:04:30`."""
 
     @property
     def reason(self) -> Reason:
@@ -135,7 +158,7 @@ class Decision:
 
 
 def message(unschedulable: Unschedulable) -> str:
-    """Return the one line that tells a person why the pod has no place.
+    """Return the one line that tells a person why the pod has no place, and what would help.
 
     Refusals of the same pool are joined, pools follow in order. Pools that are not meant for the
     pod and miss it by more than that are only counted. It is cut to 1,000 bytes at a word.
@@ -154,9 +177,30 @@ def message(unschedulable: Unschedulable) -> str:
     if folded:
         causes += f"; +{folded} not meant for it"
     scope = f" (0/{unschedulable.pools} pools)" if unschedulable.pools else ""
+    following = next_step(unschedulable)
     head = f"pod/{unschedulable.pod} {first.reason.verdict}: "
-    tail = f"{scope}  [{first.code}]"
-    return head + _shortened(causes, 1000 - len(head.encode()) - len(tail.encode())) + tail
+    tail = f"  [{first.code}]"
+    if following:
+        room = _LONGEST - _LEAST_FOR_CAUSES - len((head + scope + tail).encode())
+        tail = f" → {_shortened(following, room)}{tail}"
+    tail = scope + tail
+    return head + _shortened(causes, _LONGEST - len(head.encode()) - len(tail.encode())) + tail
+
+
+_LONGEST: Final = 1000
+_LEAST_FOR_CAUSES: Final = 400
+
+
+def next_step(unschedulable: Unschedulable) -> str:
+    """Return the proven fixes, else what is awaited, else that nothing small helps."""
+    parts = [fix.text for fix in unschedulable.fixes or ()]
+    awaited = unschedulable.until or AWAITED.get(unschedulable.reason, "")
+    if awaited:
+        parts.append(awaited)
+    if parts:
+        return "; or ".join(parts)
+    sought = unschedulable.fixes is not None
+    return "no small change to pod or pool helps" if sought else ""
 
 
 def _is_far(refusals: list[Refusal]) -> bool:
@@ -164,8 +208,8 @@ def _is_far(refusals: list[Refusal]) -> bool:
 
 
 def _cause(pool: str, refusals: list[Refusal]) -> str:
-    joined = " and ".join(dict.fromkeys(refusal.text for refusal in refusals))
-    return f"pool {pool}: {joined}" if pool else joined
+    causes = " and ".join(dict.fromkeys(refusal.text for refusal in refusals))
+    return f"pool {pool}: {causes}" if pool else causes
 
 
 def _shortened(text: str, room_bytes: int) -> str:

@@ -19,7 +19,7 @@ from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.scheduling.bins import Bins, Claim
 from nodewright_controller.scheduling.claims import template_labels
-from nodewright_controller.scheduling.compiled import Compiled, QueuedPod
+from nodewright_controller.scheduling.compiled import Compiled, PodClass, QueuedPod
 from nodewright_controller.scheduling.decision import (
     Decision,
     Offer,
@@ -178,14 +178,23 @@ def decode(
         for number, placed in enumerate(bins.on_node)
         for queued in placed
     }
+    standing: dict[PodClass, str] = {}
+    for queued in unplaced:
+        known = standing.get(queued.pod_class)
+        if known is None or queued.pod.key < known:
+            standing[queued.pod_class] = queued.pod.key
     failed = [
         Unschedulable(
-            pod=queued.pod.key, refusals=explainer.refusals(queued.pod_class), pools=pools
+            pod=queued.pod.key,
+            refusals=explainer.refusals(queued.pod_class),
+            pools=pools,
+            like=standing[queued.pod_class],
         )
         for queued in unplaced
     ]
     failed.extend(
-        Unschedulable(pod=key, refusals=(refusal,)) for key, refusal in compiled.rejected.items()
+        Unschedulable(pod=key, refusals=(refusal,), like=key)
+        for key, refusal in compiled.rejected.items()
     )
     deferred = [_deferred(queued, Reason.RESERVATION_PENDING) for queued in waiting]
     deferred.extend(_deferred(queued, Reason.OUT_OF_TIME) for queued in unasked)

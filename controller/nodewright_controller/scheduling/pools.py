@@ -26,13 +26,13 @@ from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.constraints.taints import untolerated
 from nodewright_controller.kernel.resources import EMPTY, Resources
 from nodewright_controller.scheduling.claims import template_requirements
+from nodewright_controller.scheduling.edits import NODES
 from nodewright_controller.scheduling.problem import PoolOffer
 from nodewright_controller.scheduling.states import Constraint, ConstraintTable, State
 from nodewright_controller.scheduling.terms import required_alternatives
 from nodewright_controller.scheduling.thresholds import Threshold
 from nodewright_controller.scheduling.type_index import TypeIndex
 
-NODES = "nodes"
 _NEW_HOST = "a new node"
 """Host name of a node that does not exist yet: no pod can ask for it, none can mean it."""
 

@@ -7,6 +7,7 @@ a `Refusal` in `scheduling.decision`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Final
 
 
@@ -30,7 +31,12 @@ class Reason(enum.Enum):
     """
 
     CONFLICT = ("P101", "requirements", Verdict.BLOCKED, "{key} {asked} is not offered: {found}")
-    UNKNOWN_LABEL = ("P102", "unknown-label", Verdict.BLOCKED, "label {key} is set by no node")
+    UNKNOWN_LABEL = (
+        "P102",
+        "unknown-label",
+        Verdict.BLOCKED,
+        "label {key} is set by no node{hint}",
+    )
     TAINT = ("P103", "taint", Verdict.BLOCKED, "taint {taint} is not tolerated")
     TOO_LARGE = (
         "P104",
@@ -62,9 +68,33 @@ class Reason(enum.Enum):
         "P110",
         "resource-claims",
         Verdict.NOT_OURS,
-        "it uses dynamic resource claims, which are not planned for",
+        "it uses dynamic resource claims ({claims}), which are not planned for",
     )
     NO_POOL_WANTED = ("P111", "requirements", Verdict.NOT_OURS, "it refuses every NodePool")
+    RESTRICTED_LABEL = (
+        "P112",
+        "requirements",
+        Verdict.BLOCKED,
+        "label {key} is in Karpenter's own domain, and no node can be made with it",
+    )
+    CLOSED_VALUE = (
+        "P113",
+        "requirements",
+        Verdict.BLOCKED,
+        "{key} {asked} does not exist (there is {found})",
+    )
+    BY_FIELD = (
+        "P114",
+        "invalid-pod",
+        Verdict.BLOCKED,
+        "it selects nodes by field {field}, which no new node can promise",
+    )
+    HOST_WANTED = (
+        "P115",
+        "requirements",
+        Verdict.BLOCKED,
+        "it must run on host {asked}, and no new node can be that",
+    )
     CLAIM_NOT_FOUND = ("P201", "pvc-not-found", Verdict.HELD, "volume claim {claim} does not exist")
     CLAIM_IMMEDIATE = (
         "P202",
@@ -144,6 +174,19 @@ class Reason(enum.Enum):
         "reserved capacity is promised to others in this round",
     )
     OUT_OF_TIME = ("P502", "deferred", Verdict.HELD, "the round ended before it was looked at")
+    GATED = ("P503", "gate", Verdict.HELD, "scheduling gate {gate} is closed")
+    NOT_TAKEN = (
+        "P505",
+        "loop-guard",
+        Verdict.HELD,
+        "{what} was bought for it {times} and did not take it, so it is not bought again now",
+    )
+    NEVER_JOINED = (
+        "P506",
+        "loop-guard",
+        Verdict.HELD,
+        "{times} a claim of pool {pool} made for it ended before its node was ready",
+    )
 
     def __init__(self, code: str, kind: str, verdict: Verdict, template: str) -> None:
         self.code = code
@@ -151,6 +194,19 @@ class Reason(enum.Enum):
         self.verdict = verdict
         self.template = template
 
+
+AWAITED: Final[Mapping[Reason, str]] = {
+    Reason.CLAIM_NOT_FOUND: "when the claim exists",
+    Reason.CLAIM_IMMEDIATE: "when it is bound",
+    Reason.CLAIM_UNUSABLE: "when that has changed",
+    Reason.NOT_READY: "when it is ready",
+    Reason.OUT_OF_STOCK: "when there is stock again",
+    Reason.RESERVED_ONLY: "when a reservation has room",
+    Reason.RESERVATION_PENDING: "in the next round",
+    Reason.OUT_OF_TIME: "in the next round",
+    Reason.GATED: "when the gate is gone",
+}
+"""What a pod waits for, where that is an event rather than a change that somebody makes."""
 
 NOT_MEANT: Final = frozenset({Reason.TAINT, Reason.CONFLICT, Reason.UNKNOWN_LABEL})
 """Causes by which a pool says that it is not meant for the pod, rather than unable to hold it."""

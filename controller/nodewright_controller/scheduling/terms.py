@@ -17,11 +17,9 @@ def term_requirements(term: NodeSelectorTerm) -> list[Requirement]:
     """Return the requirements of a node selector term.
 
     Raises:
-        ValueError: an expression is malformed, or the term selects by field.
+        ValueError: an expression is malformed.
 
     """
-    if term.match_fields:
-        raise ValueError("node affinity by matchFields is not supported")
     return _requirements(term.match_expressions or ())
 
 
@@ -34,8 +32,8 @@ def selector_requirements(pod: Pod) -> list[Requirement]:
 def required_alternatives(pod: Pod, table: ConstraintTable) -> tuple[Constraint, ...]:
     """Return what a node must meet one of: the selector with each required affinity term.
 
-    Terms without any expression match nothing, as in Kubernetes; if only such terms are given, the
-    result is empty.
+    Terms without any expression match nothing, as in Kubernetes, and terms that select by field
+    match no node that is planned for; if only such terms are given, the result is empty.
 
     Raises:
         ValueError: a requirement is malformed; the message names its key.
@@ -49,13 +47,23 @@ def required_alternatives(pod: Pod, table: ConstraintTable) -> tuple[Constraint,
     return tuple(
         table.of([*selector, *term_requirements(term)])
         for term in terms
-        if term.match_expressions or term.match_fields
+        if term.match_expressions and not term.match_fields
     )
 
 
 def preferred_terms(pod: Pod) -> list[list[Requirement]]:
-    """Return the preferred node terms, heaviest first; equal weights keep their order."""
+    """Return the preferred node terms, heaviest first; equal weights keep their order.
+
+    A wish that cannot be read, or that is about fields, is left out: a wish never holds a pod back.
+    """
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     listed = (affinity.preferred if affinity else None) or []
-    by_weight = sorted(listed, key=lambda entry: -entry.weight)
-    return [term_requirements(entry.preference) for entry in by_weight]
+    found = []
+    for entry in sorted(listed, key=lambda entry: -entry.weight):
+        if entry.preference.match_fields:
+            continue
+        try:
+            found.append(term_requirements(entry.preference))
+        except ValueError:
+            continue
+    return found

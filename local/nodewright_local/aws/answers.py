@@ -16,6 +16,7 @@ from nodewright_local.aws.ec2 import (
     guards,
     placement,
     run_instances,
+    volumes,
 )
 from nodewright_local.aws.eks.answers import ANSWERS as EKS_ANSWERS
 from nodewright_local.aws.wire import Answer, Call
@@ -48,6 +49,8 @@ ANSWERS: dict[tuple[str, str], Handler] = {
     ("ec2", "DescribeSpotPriceHistory"): _stateless(pricing.describe_spot_price_history),
     ("ec2", "DeleteSubnet"): guards.delete_subnet,
     ("ec2", "DeleteSecurityGroup"): guards.delete_security_group,
+    ("ec2", "DeleteNatGateway"): guards.delete_nat_gateway,
+    ("ec2", "AttachVolume"): volumes.attach_volume,
     ("ec2", "CreateTags"): guards.change_tags,
     ("ec2", "DeleteTags"): guards.change_tags,
     ("ec2", "DeleteLaunchTemplate"): guards.delete_launch_template,

@@ -19,6 +19,7 @@ from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 
 from nodewright_local.kubelets.instance import Hardware, Instance, parse_hardware, parse_instance
+from nodewright_local.kubelets.volumes.ebs import Ebs, is_pod_volume
 
 AWS_ERRORS = (BotoCoreError, ClientError)
 """What any call here may raise when AWS refuses or does not answer."""
@@ -98,7 +99,16 @@ class AwsApi:
                 interface.get("InterfaceType", "").startswith("efa")
                 for interface in details.get("NetworkInterfaces", [])
             ),
+            own_volumes=sum(
+                not is_pod_volume(mapping["DeviceName"])
+                for mapping in details.get("BlockDeviceMappings", [])
+            ),
+            own_interfaces=len(details.get("NetworkInterfaces", [])),
         )
+
+    def ebs(self) -> Ebs:
+        """Return EC2's volumes, as the driver's controller uses them."""
+        return Ebs(self._client("ec2"))
 
     def _describe_type(self, instance_type: str) -> Mapping[str, Any]:
         if instance_type not in self._types:

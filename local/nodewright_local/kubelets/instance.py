@@ -71,15 +71,38 @@ class Hardware:
     neuron_devices: int = 0
     neuron_cores: int = 0
     efa_interfaces: int = 0
+    volumes_for_pods: int = 26
+    """EBS volumes that can be attached beside the machine's own."""
 
 
+_SHARED_SLOTS = {"MaximumEbsAttachments": 27, "AttachmentLimitType": "shared"}
+"""Of a Nitro type without own disks: one of its 28 slots goes to its first interface."""
 _GPU_RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi"}
 
 
+def _volumes_for_pods(
+    description: Mapping[str, Any], *, own_volumes: int, own_interfaces: int
+) -> int:
+    """Return what the EBS driver reports; where slots are shared, further interfaces take some."""
+    limits = _SHARED_SLOTS | description.get("EbsInfo", {})
+    taken = own_volumes
+    if limits["AttachmentLimitType"] == "shared":
+        taken += own_interfaces - 1
+    return max(1, int(limits["MaximumEbsAttachments"]) - taken)
+
+
 def parse_hardware(
-    description: Mapping[str, Any], *, root_volume_gib: int, efa_interfaces: int = 0
+    description: Mapping[str, Any],
+    *,
+    root_volume_gib: int,
+    efa_interfaces: int = 0,
+    own_volumes: int = 1,
+    own_interfaces: int = 1,
 ) -> Hardware:
-    """Read one element of EC2's DescribeInstanceTypes; KeyError names a field that is missing."""
+    """Read one element of EC2's DescribeInstanceTypes; KeyError names a field that is missing.
+
+    ``own_volumes`` and ``own_interfaces`` are those the instance was launched with.
+    """
     network = description["NetworkInfo"]
     cards = network.get("NetworkCards") or []
     default_card = network.get("DefaultNetworkCardIndex", 0)
@@ -108,4 +131,7 @@ def parse_hardware(
         neuron_devices=sum(device["Count"] for device in neuron),
         neuron_cores=sum(device["Count"] * device["CoreInfo"]["Count"] for device in neuron),
         efa_interfaces=efa_interfaces,
+        volumes_for_pods=_volumes_for_pods(
+            description, own_volumes=own_volumes, own_interfaces=own_interfaces
+        ),
     )

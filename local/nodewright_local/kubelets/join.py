@@ -2,7 +2,7 @@
 
 The steps are those of a machine on EKS: decode the user data, take the instance role's keys, turn
 them into an EKS token, speak to the endpoint found in the user data under the CA found there,
-create the Node, patch its status. When to try again is the joiner's decision.
+create the Node, patch its status, register the EBS driver. When to try again is the joiner's decision.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from nodewright_local.kubelets.instance import Hardware, Instance
 from nodewright_local.kubelets.node_object import first_conditions, node_object, node_status
 from nodewright_local.kubelets.userdata.bootstrap import Bootstrap, JoinProblem
 from nodewright_local.kubelets.userdata.decode import decode_user_data
+from nodewright_local.kubelets.volumes.csi_node import register_driver
 
 
 class JoinFailed(Exception):
@@ -78,6 +79,7 @@ async def join(
             if created:
                 status["conditions"] = first_conditions(now())
             await api.patch(f"{_path(instance)}/status", {"status": status})
+            await register_driver(api, instance, hardware)
         except (ApiError, ApiUnreachable, KeyError) as error:
             raise _explain(error, instance, bootstrap) from error
     return Joined(

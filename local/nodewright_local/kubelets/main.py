@@ -17,6 +17,7 @@ from nodewright_local.kubelets.pods.pod import Platform, entrypoint_in
 from nodewright_local.kubelets.pods.runner import PodRunner
 from nodewright_local.kubelets.records import Records
 from nodewright_local.kubelets.server import KubeletApi, serve
+from nodewright_local.kubelets.volumes.controller import VolumeController
 from nodewright_local.state import ClusterState, StateError
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ async def _run_until_signal(cluster: ClusterState) -> None:
 
 
 async def run(cluster: ClusterState) -> None:
-    """Run joiner, pod runner, kubelet server and webhook forwarder until cancelled."""
+    """Run joiner, pod runner, volumes, kubelet server and webhook forwarder until cancelled."""
     records = Records(cluster.state_dir / RECORDS_FILE)
     aws = AwsApi(cluster.aws_url, cluster.region)
     instances = InstanceList(cluster.aws_url, cluster.region)
@@ -77,12 +78,14 @@ async def run(cluster: ClusterState) -> None:
         forwarder = WebhookForwarder(
             port=cluster.webhook_port, ready_addresses=runner.ready_addresses
         )
+        volumes = VolumeController(api=api, ebs=aws.ebs())
         server = KubeletApi(runner=runner, logs_dir=cluster.logs_dir)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_keep("joiner", joiner.run))
                 group.create_task(_keep("pod runner", runner.run))
                 group.create_task(_keep("webhook forwarder", forwarder.run))
+                group.create_task(_keep("volumes", volumes.run))
                 group.create_task(_keep("kubelet server", lambda: serve(server, cluster)))
         finally:
             await instances.close()

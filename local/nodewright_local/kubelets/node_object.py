@@ -20,6 +20,9 @@ KWOK_ANNOTATION = "kwok.x-k8s.io/node"
 ALIVE = "fake"
 DEAD = "stopped"
 
+ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
+"""Every kubelet sets it: kube-controller-manager attaches and detaches the node's volumes."""
+
 KUBELET_ADDRESS = "127.0.0.1"
 """Where the API server finds the kubelet of every node."""
 
@@ -40,7 +43,7 @@ def node_object(instance: Instance, bootstrap: Bootstrap, zone_id: str | None) -
         "metadata": {
             "name": instance.private_dns_name,
             "labels": {**bootstrap.labels, **machine_labels(instance, zone_id)},
-            "annotations": {KWOK_ANNOTATION: ALIVE},
+            "annotations": {KWOK_ANNOTATION: ALIVE, ATTACH_ANNOTATION: "true"},
         },
         "spec": {"providerID": instance.provider_id, "taints": taints},
     }

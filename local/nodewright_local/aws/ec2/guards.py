@@ -1,4 +1,4 @@
-"""Checks that EC2 makes and moto leaves out; moto carries the call out when they pass.
+"""Checks and side effects that EC2 has and moto leaves out; moto carries the call out afterwards.
 
 A controller or a teardown that relies on these refusals would otherwise look right on the laptop
 and fail on AWS.
@@ -6,6 +6,7 @@ and fail on AWS.
 
 from collections.abc import Iterator
 
+from nodewright_local.aws import moto_access
 from nodewright_local.aws.ec2.instances import InstanceRecord
 from nodewright_local.aws.ec2.lookups import find_template_version
 from nodewright_local.aws.errors import AwsError
@@ -34,6 +35,14 @@ def delete_security_group(world: World, call: Call) -> None:
     for record in _present(world, call):
         if any(group.id == group_id for group in record.moto.security_groups):
             raise AwsError("DependencyViolation", f"resource {group_id} has a dependent object")
+
+
+def delete_nat_gateway(_world: World, call: Call) -> None:
+    """Delete a gateway's network interface with it, which moto forgets."""
+    ec2 = moto_access.ec2(call.region)
+    gateway = ec2.nat_gateways.get(call.params.get("NatGatewayId"))
+    if gateway is not None and gateway._eni.id in ec2.enis:
+        ec2.delete_network_interface(gateway._eni.id)
 
 
 def change_tags(world: World, call: Call) -> None:
