@@ -39,10 +39,7 @@ class NetworkArgs(TypedDict):
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC with a public and a private subnet in each zone.
-
-    The subnets are tagged so that load balancers and the autoscaler find them.
-    """
+    """A VPC with a public and a private subnet in each zone, tagged for balancers and nodes."""
 
     vpc_id: pulumi.Output[str]
     """Id of the VPC."""
