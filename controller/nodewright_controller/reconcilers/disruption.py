@@ -19,6 +19,7 @@ from nodewright_controller.api.meta import condition
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.cluster.snapshot import Snapshot, StateNode
+from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.disruption.blockers import PdbLimits
 from nodewright_controller.disruption.budgets import allowance
 from nodewright_controller.disruption.candidates import Candidate, Candidates, candidates
@@ -91,26 +92,24 @@ class DisruptionLoop:
         return snapshot, pools, found
 
     async def _prices(self, snapshot: Snapshot, pools: Mapping[str, NodePool]) -> dict[str, float]:
-        """Return USD per hour by node name, where the type's offerings tell it."""
-        offered: dict[tuple[str, str, str, str], float] = {}
-        for name in {node.node_pool_name for node in snapshot.nodes if node.managed}:
-            pool = pools.get(name)
-            if pool is None:
-                continue
+        """Return USD per hour by node name, where the offerings of the node's type tell it."""
+        prices: dict[str, float] = {}
+        by_pool: dict[str, list[StateNode]] = {}
+        for node in snapshot.nodes:
+            if node.managed and node.node_pool_name in pools:
+                by_pool.setdefault(node.node_pool_name, []).append(node)
+        for name, nodes in by_pool.items():
             try:
-                instance_types = await self._cloud.instance_types(pool)
+                instance_types = await self._cloud.instance_types(pools[name])
             except CloudError as error:
                 log.debug("prices unknown", nodepool=name, error=str(error))
                 continue
-            for instance_type in instance_types:
-                for offering in instance_type.offerings:
-                    key = (name, instance_type.name, offering.zone, offering.capacity_type)
-                    offered[key] = offering.usd_per_hour
-        return {
-            node.name: price
-            for node in snapshot.nodes
-            if (price := offered.get(_bought_as(node))) is not None
-        }
+            types = {instance_type.name: instance_type for instance_type in instance_types}
+            for node in nodes:
+                price = _price(node, types)
+                if price is not None:
+                    prices[node.name] = price
+        return prices
 
     def _allowed(
         self, snapshot: Snapshot, pools: Mapping[str, NodePool], reason: DisruptionReason
@@ -254,13 +253,14 @@ class DisruptionLoop:
                 await self._writes.save_status(claim, conditions)
 
 
-def _bought_as(node: StateNode) -> tuple[str, str, str, str]:
-    found = node.labels
-    return (
-        node.node_pool_name,
-        found.get(labels.INSTANCE_TYPE, ""),
-        found.get(labels.ZONE, ""),
-        found.get(labels.CAPACITY_TYPE, ""),
+def _price(node: StateNode, types: Mapping[str, InstanceType]) -> float | None:
+    """Return what the node costs per hour, or None if no offering of its type tells."""
+    bought_as = types.get(node.labels.get(labels.INSTANCE_TYPE, ""))
+    if bought_as is None:
+        return None
+    wanted = (node.labels.get(labels.ZONE, ""), node.labels.get(labels.CAPACITY_TYPE, ""))
+    return next(
+        (o.usd_per_hour for o in bought_as.offerings if (o.zone, o.capacity_type) == wanted), None
     )
 
 
