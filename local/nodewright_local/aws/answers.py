@@ -7,7 +7,7 @@ a finished HTTP answer, or None to let moto answer after all.
 from collections.abc import Callable
 from typing import Any
 
-from nodewright_local.aws import iam, identity, pricing, ssm
+from nodewright_local.aws import iam, identity, logs, pricing, ssm
 from nodewright_local.aws.ec2 import (
     catalogue,
     describe_images,
@@ -50,6 +50,7 @@ ANSWERS: dict[tuple[str, str], Handler] = {
     ("ec2", "DeleteSubnet"): guards.delete_subnet,
     ("ec2", "DeleteSecurityGroup"): guards.delete_security_group,
     ("ec2", "DeleteNatGateway"): guards.delete_nat_gateway,
+    ("ec2", "CreateVolume"): volumes.create_volume,
     ("ec2", "AttachVolume"): volumes.attach_volume,
     ("ec2", "CreateTags"): guards.change_tags,
     ("ec2", "DeleteTags"): guards.change_tags,
@@ -64,6 +65,7 @@ ANSWERS: dict[tuple[str, str], Handler] = {
     ("ssm", "GetParameter"): _stateless(ssm.get_parameter),
     ("ssm", "GetParameters"): _stateless(ssm.get_parameters),
     ("ssm", "GetParametersByPath"): _stateless(ssm.get_parameters_by_path),
+    ("logs", "DeleteLogGroup"): _stateless(logs.delete_log_group),
     ("iam", "ListInstanceProfiles"): _stateless(iam.list_instance_profiles),
     ("sts", "GetCallerIdentity"): _stateless(identity.get_caller_identity),
     ("sts", "AssumeRole"): _stateless(identity.assume_role),

@@ -54,6 +54,11 @@ def events(region: str) -> Any:
     return _regional("events", region)
 
 
+def logs(region: str) -> Any:
+    """Moto's CloudWatch Logs of a region."""
+    return _regional("logs", region)
+
+
 def iam() -> Any:
     """Moto's IAM, which is one for all regions."""
     return _regional("iam", "aws")

@@ -185,7 +185,9 @@ class Account:
         )
 
     def free_addresses(self, zone: str) -> int:
-        """Free addresses of a zone's subnet."""
+        """Free addresses of a zone's subnet, once instances of earlier tests have ended."""
+        ending = [{"Name": "instance-state-name", "Values": ["shutting-down"]}]
+        eventually(lambda: not self.ec2.describe_instances(Filters=ending)["Reservations"])
         answer = self.ec2.describe_subnets(SubnetIds=[self.subnets[zone]])
         return int(answer["Subnets"][0]["AvailableIpAddressCount"])
 

@@ -37,7 +37,12 @@ def policy(action: str, resource: str = "*") -> str:
 
 
 def _subnet(lab: Lab) -> Values:
-    return {"vpcId": lab.vpc().ident, "cidrBlock": "10.1.0.0/24", "tags": {"a": "1", "b": "2"}}
+    return {
+        "vpcId": lab.vpc().ident,
+        "cidrBlock": "10.1.0.0/24",
+        "availabilityZone": "us-west-2a",  # AWS chooses one at random where none is named
+        "tags": {"a": "1", "b": "2"},
+    }
 
 
 def _route(lab: Lab) -> Values:

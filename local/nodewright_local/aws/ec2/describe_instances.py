@@ -57,6 +57,7 @@ def _reservation_fragment(record: InstanceRecord) -> str:
         record.reason,
         tuple(group.id for group in instance.security_groups),
         instance.source_dest_check,
+        tuple((device, item.volume_id) for device, item in instance.get_block_device_mapping),
     )
     if record.rendered is None or record.rendered[0] != key:
         reservation = {

@@ -1,4 +1,4 @@
-"""What EC2 refuses to attach and moto would attach; moto carries the call out afterwards."""
+"""What EC2 refuses of volumes and moto does not; moto carries the call out afterwards."""
 
 from typing import Any
 
@@ -6,6 +6,13 @@ from nodewright_local.aws import moto_access
 from nodewright_local.aws.errors import AwsError
 from nodewright_local.aws.wire import Call
 from nodewright_local.aws.world import World
+
+
+def create_volume(_world: World, call: Call) -> None:
+    """Refuse CreateVolume in a zone that the region does not have."""
+    zone = call.params.get("AvailabilityZone")
+    if zone and moto_access.ec2(call.region).get_zone_by_name(zone) is None:
+        raise AwsError("InvalidZone.NotFound", f"The zone '{zone}' does not exist.")
 
 
 def attach_volume(world: World, call: Call) -> None:
