@@ -58,8 +58,8 @@ imports: setup ## Check that imports point downward
 golden: setup ## Rewrite the golden files and the CRDs; review the diff
 	NODEWRIGHT_GOLDEN=write $(BIN)/python -m pytest -q -m "not cluster" -p no:randomly
 
-bench: setup ## Measure speed
-	$(BIN)/python -m pytest -q -m bench -s
+bench: setup ## Measure scheduling beside Karpenter's (SIZES="1000 5000" for a quick run)
+	$(BIN)/python -m tests.bench $(if $(SIZES),--sizes $(SIZES))
 
 clean: ## Remove what was built here (not the tools' cache)
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -179,11 +179,17 @@ def spread(
 
 
 def near(
-    match: Mapping[str, str] | None, over: str = "zone", namespaces: list[str] | None = None
+    match: Mapping[str, str] | None,
+    over: str = "zone",
+    namespaces: list[str] | None = None,
+    in_namespaces: Mapping[str, str] | None = None,
 ) -> PodAffinityTerm:
-    """A pod affinity term, for `affinity=` and `anti=`."""
+    """A pod affinity term, for `affinity=` and `anti=`; `in_namespaces` selects them by label."""
     return PodAffinityTerm(
-        topology_key=key(over), label_selector=selector(match), namespaces=namespaces
+        topology_key=key(over),
+        label_selector=selector(match),
+        namespaces=namespaces,
+        namespace_selector=selector(in_namespaces),
     )
 
 
@@ -531,10 +537,12 @@ def node_claim(
     )
 
 
-def claim(name: str, *, volume: str = "", storage_class: str = "gp3") -> PersistentVolumeClaim:
+def claim(
+    name: str, *, volume: str = "", storage_class: str = "gp3", namespace: str = "default"
+) -> PersistentVolumeClaim:
     """A claim, bound if it has a volume."""
     return PersistentVolumeClaim(
-        metadata=ObjectMeta(name=name, namespace="default"),
+        metadata=ObjectMeta(name=name, namespace=namespace),
         spec=PersistentVolumeClaimSpec(storage_class_name=storage_class, volume_name=volume),
         status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
+from nodewright_controller.cluster.volumes import EBS_DRIVER
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirement import Requirement
+from nodewright_controller.scheduling.guard import Bar, Miss
 from nodewright_controller.scheduling.problem import (
     MinValuesPolicy,
     PreferencePolicy,
@@ -18,7 +23,10 @@ from nodewright_controller.scheduling.problem import (
 )
 
 from tests.builders import (
+    NOW,
     WorldPart,
+    catalog,
+    claim,
     daemon,
     instance_type,
     near,
@@ -27,6 +35,8 @@ from tests.builders import (
     offering,
     pod,
     spread,
+    storage_class,
+    volume,
     world,
 )
 
@@ -35,6 +45,9 @@ APPS = ("web", "db", "job")
 TEAMS = ("x", "y")
 TAINTS = ("dedicated=x:NoSchedule", "noisy:PreferNoSchedule", "dedicated=y:NoExecute")
 TOLERATIONS = ("dedicated=x:NoSchedule", "dedicated", "*", "noisy")
+
+_COUNTABLE = ("type exists", "arch exists", "zone in a,b")
+NAMESPACES = {"default": {"env": "test"}, "shop": {"env": "prod"}, "bank": {"env": "prod"}}
 
 label_values = st.sampled_from(["a", "b", "c", "1", "2", "7", "x"])
 
@@ -77,6 +90,10 @@ def instance_types(draw: st.DrawFn) -> list[InstanceType]:
             )
             for zone, capacity in pairs
         ]
+        if draw(st.integers(0, 3)) == 0:
+            reservation, zone = draw(st.sampled_from([("cr-1", "a"), ("cr-2", "b")]))
+            left = {"cr-1": 1, "cr-2": 0}[reservation]
+            sold.append(offering(zone, "reserved", 0.001, reservation=reservation, reserved=left))
         types.append(
             instance_type(
                 f"t{number}.{cpu}x",
@@ -86,6 +103,7 @@ def instance_types(draw: st.DrawFn) -> list[InstanceType]:
                 offerings=sold,
                 arch=draw(st.sampled_from(["amd64", "amd64", "arm64"])),
                 overhead={"cpu": "100m"},
+                volume_limits=draw(st.sampled_from([{}, {EBS_DRIVER: 2}])),
             )
         )
     return types
@@ -107,6 +125,8 @@ def node_pools(draw: st.DrawFn) -> list[NodePool]:
                         "team in x,y",
                         "team exists",
                         "slot in 1,2,3",
+                        "type exists",
+                        "arch exists",
                     ]
                 ),
                 max_size=2,
@@ -116,10 +136,12 @@ def node_pools(draw: st.DrawFn) -> list[NodePool]:
         limits = draw(
             st.sampled_from([None, None, {"cpu": "8"}, {"nodes": "2"}, {"cpu": "16", "nodes": "3"}])
         )
+        counted = [rule.partition(" ")[0] for rule in rules if rule in _COUNTABLE]
         pools.append(
             nodepool(
                 f"pool{number}",
                 requires="; ".join(rules),
+                min_values={key: draw(st.integers(1, 2)) for key in counted},
                 labels={"team": "x"} if draw(st.booleans()) and "team" not in str(rules) else None,
                 taints=draw(st.lists(st.sampled_from(TAINTS), max_size=1)),
                 limits=dict(limits) if limits else None,
@@ -149,6 +171,51 @@ def nodes(draw: st.DrawFn, pools: Sequence[NodePool]) -> list[Node]:
     return found
 
 
+def _wishes(feature: str, mine: Mapping[str, str], other: str) -> dict[str, Any]:
+    """The wishes of a feature, as fields of a pod."""
+    if feature == "soft spread":
+        return {"prefers": [(5, "zone in c")]}
+    if feature == "soft anti":
+        return {"prefers_apart": [(1, near(mine, "host"))]}
+    if feature == "soft affinity":
+        return {"prefers_near": [(1, near({"app": other})), (50, near(mine, "host"))]}
+    if feature == "wishes":
+        return {
+            "prefers": [(1, "zone in a"), (90, "zone in b"), (90, "nowhere in q")],
+            "prefers_apart": [(2, near({"app": other}, "zone")), (80, near(mine, "host"))],
+        }
+    return {}
+
+
+VOLUMES = catalog(
+    *(
+        claim(name, namespace=namespace, volume=f"{namespace}-{name}")
+        for namespace in NAMESPACES
+        for name in ("in-a", "in-c", "anywhere")
+    ),
+    *(
+        claim(name, namespace=namespace, storage_class=class_)
+        for namespace in NAMESPACES
+        for name, class_ in (("late", "gp3"), ("late-b", "gp3-b"))
+    ),
+    *(
+        volume(f"{namespace}-{name}", zone)
+        for namespace in NAMESPACES
+        for name, zone in (("in-a", "a"), ("in-c", "c"), ("anywhere", ""))
+    ),
+    storage_class("gp3"),
+    storage_class("gp3-b", zones=("b",)),
+)
+"""Claims of every kind in every namespace: bound in a zone, bound anywhere, and not bound yet."""
+
+
+@st.composite
+def claim_names(draw: st.DrawFn) -> list[str]:
+    """One or two claims; now and then one that does not exist."""
+    names = ["in-a", "in-c", "anywhere", "late", "late-b", "late", "anywhere", "missing"]
+    return draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+
+
 @st.composite
 def pods(draw: st.DrawFn, running_on: Sequence[str] = ()) -> list[Pod]:
     """A few groups of like pods; with `running_on`, some of them run there."""
@@ -170,6 +237,11 @@ def pods(draw: st.DrawFn, running_on: Sequence[str] = ()) -> list[Pod]:
                     "zone anti",
                     "host anti",
                     "soft anti",
+                    "soft affinity",
+                    "wishes",
+                    "anti of prod",
+                    "affinity of test",
+                    "volume",
                     "port",
                 ]
             )
@@ -185,10 +257,12 @@ def pods(draw: st.DrawFn, running_on: Sequence[str] = ()) -> list[Pod]:
         affinity = {
             "zone affinity": [near({"app": other})],
             "host affinity": [near({"app": other}, "host")],
+            "affinity of test": [near({"app": other}, in_namespaces={"env": "test"})],
         }.get(feature, [])
         anti = {
             "zone anti": [near({"app": other})],
             "host anti": [near({"app": other}, "host")],
+            "anti of prod": [near({"app": other}, in_namespaces={"env": "prod"})],
         }.get(feature, [])
         requires = draw(
             st.sampled_from(
@@ -211,11 +285,14 @@ def pods(draw: st.DrawFn, running_on: Sequence[str] = ()) -> list[Pod]:
         )
         tolerates = draw(st.lists(st.sampled_from(TOLERATIONS), max_size=2, unique=True))
         cpu = draw(st.sampled_from(["100m", "500m", "900m", "1500m", "3"]))
+        namespace = draw(st.sampled_from(["default", "default", *NAMESPACES]))
+        wishes = _wishes(feature, mine, other)
         for replica in range(draw(st.integers(1, 4))):
             runs = bool(running_on) and draw(st.integers(0, 3)) == 0
             made.append(
                 pod(
                     f"{app}-{group}-{replica}",
+                    namespace=namespace,
                     cpu="100m" if runs else cpu,
                     labels=mine,
                     requires=requires,
@@ -223,8 +300,8 @@ def pods(draw: st.DrawFn, running_on: Sequence[str] = ()) -> list[Pod]:
                     spreads=spreads,
                     affinity=affinity,
                     anti=anti,
-                    prefers=[(5, "zone in c")] if feature == "soft spread" else [],
-                    prefers_apart=[(1, near(mine, "host"))] if feature == "soft anti" else [],
+                    **wishes,
+                    claims=draw(claim_names()) if feature == "volume" else [],
                     ports=[8080] if feature == "port" else [],
                     node=draw(st.sampled_from(list(running_on))) if runs else "",
                 )
@@ -258,5 +335,37 @@ def worlds(draw: st.DrawFn) -> Problem:
     options = SolverOptions(
         preference_policy=draw(st.sampled_from(list(PreferencePolicy))),
         min_values_policy=draw(st.sampled_from(list(MinValuesPolicy))),
+        reserved_strict=draw(st.booleans()),
+        reservation_credits=draw(st.sampled_from([{}, {}, {"cr-1": 1, "cr-2": 1}])),
+        max_instance_types=draw(st.sampled_from([600, 600, 3])),
     )
-    return world(*parts, options=options)
+    going = (
+        draw(st.lists(st.sampled_from([n.name for n in existing]), max_size=1)) if existing else []
+    )
+    problem = world(*parts, options=options, volumes=VOLUMES, namespaces=NAMESPACES, leaving=going)
+    # Some of the pods on a node that is going need a place; the others stay until it is gone.
+    moving = [pod for node in problem.leaving for pod in node.pods if draw(st.booleans())]
+    problem = replace(problem, pods=(*problem.pods, *moving))
+    return replace(problem, barred=draw(bars(problem)))
+
+
+@st.composite
+def bars(draw: st.DrawFn, problem: Problem) -> dict[str, tuple[Bar, ...]]:
+    """What missed some of the pods: a type of the first pool, or all of it."""
+    if not problem.pods:
+        return {}
+    offer = problem.node_pools[0]
+    keys = draw(st.lists(st.sampled_from([pod.key for pod in problem.pods]), max_size=2))
+    types = st.sampled_from(["", *(found.name for found in offer.instance_types)])
+    return {
+        key: (
+            Bar(
+                node_pool=offer.node_pool.name,
+                instance_type=draw(types),
+                miss=Miss.NOT_USED,
+                times=2,
+                until=NOW + timedelta(minutes=5),
+            ),
+        )
+        for key in keys
+    }

@@ -6,6 +6,7 @@ that destroys it comes last.
 
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from nodewright_local.environment import clean_environment
@@ -15,19 +16,17 @@ from nodewright_local.state import ClusterState
 from tests.e2e.stage import Stage, open_stage
 from tests.local.running import LaptopCluster, nodewright
 
-HERE = "tests/e2e/"
-LAST = "test_destroy.py"
+HERE = Path(__file__).parent
+TURNS = {"test_demo.py": 1, "test_destroy.py": 3}
 SHOWN_LINES = 30
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the end-to-end tests after the quick ones, and the one that destroys the stack last."""
+    """Run the end-to-end tests after the quick ones: the demo, the stack's, and its end."""
 
     def turn(item: pytest.Item) -> int:
-        if HERE not in f"{item.path.as_posix()}":
-            return 0
-        return 2 if item.path.name == LAST else 1
+        return TURNS.get(item.path.name, 2) if item.path.parent == HERE else 0
 
     items.sort(key=turn)  # stable: the random order stays within each group
 

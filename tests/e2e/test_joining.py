@@ -57,13 +57,13 @@ def test_an_instance_with_foreign_user_data_never_becomes_a_node(stage: Stage) -
 def without_access_entry(stage: Stage, role_arn: str) -> Iterator[None]:
     """Take a role's access entry away, and give it back as the stack made it."""
     eks = stage.clients["eks"]
-    eks.delete_access_entry(clusterName=stage.cluster_name, principalArn=role_arn)
+    entry = {"clusterName": stage.cluster_name, "principalArn": role_arn}
+    as_made = eks.describe_access_entry(**entry)["accessEntry"]
+    eks.delete_access_entry(**entry)
     try:
         yield
     finally:
-        eks.create_access_entry(
-            clusterName=stage.cluster_name, principalArn=role_arn, type="EC2_LINUX"
-        )
+        eks.create_access_entry(**entry, type=as_made["type"], tags=as_made["tags"])
 
 
 def test_an_instance_joins_only_when_its_role_has_an_access_entry(stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """One pod, one node, and back to nothing."""
 
+import json
 import time
 
 import pytest
@@ -42,7 +43,10 @@ def test_a_pod_that_fits_nowhere_gets_the_cheapest_node_and_the_node_goes_with_i
 
 def test_the_controllers_logs_are_read_with_kubectl(stage: Stage) -> None:
     answer = stage.cluster.kubectl(
-        "logs", "-n", "karpenter", "-l", "app.kubernetes.io/name=karpenter", "--tail=200"
+        "logs", "-n", "karpenter", "-l", "app.kubernetes.io/name=karpenter", "--tail=-1"
     )
-    assert '"message": "became leader"' in answer
-    assert '"message": "starting controller"' in answer
+    lines = [json.loads(line) for line in answer.splitlines()]
+    assert {"level", "time", "logger", "message"} <= set.intersection(*map(set, lines))
+    messages = [line["message"] for line in lines]
+    assert messages.count("starting controller") == 2
+    assert "became leader" in messages

@@ -81,11 +81,12 @@ class KarpenterDecision(Answer, kw_only=True):
         return sum(claim.cheapest.price for claim in self.claims or ())
 
 
-def question(name: str, problem: Problem) -> bytes:
-    """Return the problem as one JSON value."""
+def question(name: str, problem: Problem, runs: int = 1) -> bytes:
+    """Return the problem as one JSON value; it will be decided `runs` times."""
     return msgspec.json.encode(
         {
             "name": name,
+            "runs": runs,
             "preferencePolicy": str(problem.options.preference_policy),
             "minValuesPolicy": str(problem.options.min_values_policy),
             "wellKnownLabels": sorted(labels.WELL_KNOWN),
@@ -100,7 +101,7 @@ def question(name: str, problem: Problem) -> bytes:
 
 
 def ask(program: Path, questions: Iterable[bytes]) -> list[KarpenterDecision]:
-    """Return Karpenter's decisions, one per question and in their order.
+    """Return Karpenter's decisions, one per question and run, in their order.
 
     Raises:
         RuntimeError: the program stops; the message is what it said.

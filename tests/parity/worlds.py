@@ -15,7 +15,6 @@ from typing import Any, Final
 from nodewright_controller.api import labels
 from nodewright_controller.api.meta import ObjectMeta
 from nodewright_controller.api.node import Node
-from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import (
     Container,
     NodeSelector,
@@ -24,6 +23,9 @@ from nodewright_controller.api.pod import (
     ResourceRequirements,
 )
 from nodewright_controller.api.volumes import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
     CSIVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -33,6 +35,7 @@ from nodewright_controller.api.volumes import (
     TopologySelectorRequirement,
     TopologySelectorTerm,
     VolumeNodeAffinity,
+    VolumeNodeResources,
 )
 from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog
 from nodewright_controller.constraints.instance_type import InstanceType
@@ -125,7 +128,10 @@ def _offered(rng: random.Random, share: float = 0.0) -> Sequence[InstanceType]:
 def _world(*parts: WorldPart | Sequence[WorldPart], **more: Any) -> Problem:
     flat: list[WorldPart] = []
     for part in parts:
-        flat += part if isinstance(part, list | tuple) else [part]  # type: ignore[arg-type]
+        if isinstance(part, Sequence):
+            flat.extend(part)
+        else:
+            flat.append(part)
     return world(*flat, **more)
 
 
@@ -211,7 +217,13 @@ def weights(rng: random.Random) -> Problem:
         nodepool("small", requires=f"{labels.INSTANCE_CPU} < 5", weight=40),
         nodepool("rest", requires="capacity in on-demand"),
     ]
-    selects = ({}, {}, {"capacity": "on-demand"}, {"arch": "amd64"}, {CATEGORY: "r"})
+    selects: tuple[dict[str, str], ...] = (
+        {},
+        {},
+        {"capacity": "on-demand"},
+        {"arch": "amd64"},
+        {CATEGORY: "r"},
+    )
     return _world(pools, _offered(rng), several(rng, lambda _: {"select": rng.choice(selects)}, 8))
 
 
@@ -314,14 +326,14 @@ def pod_anti_affinity(rng: random.Random) -> Problem:
 def host_ports(rng: random.Random) -> Problem:
     """Host ports, some of them taken by a daemon."""
     taken = [daemon("exporter", cpu="50m", memory="64Mi", ports=[9100])] * rng.randint(0, 1)
-    ports = ([8080], [8080], [8443], [9200, 9300], [])
+    ports: tuple[list[int], ...] = ([8080], [8080], [8443], [9200, 9300], [])
     return _world(
         nodepool(), taken, _offered(rng), several(rng, lambda _: {"ports": rng.choice(ports)})
     )
 
 
 def volumes(rng: random.Random) -> Problem:
-    """Bound zonal volumes, classes that wait, allowed topologies, several claims per pod."""
+    """Bound zonal volumes, classes that wait, allowed topologies, attach limits."""
     claims, bound = {}, {}
     pods: list[Pod] = []
     classes = {
@@ -343,8 +355,21 @@ def volumes(rng: random.Random) -> Problem:
             claims[claim.key] = claim
         size = _size(rng, 4)
         pods.append(pod(f"db-{number}", labels={"app": "db"}, claims=names, **size))
-    catalog = VolumeCatalog(claims=claims, volumes=bound, classes=classes)
-    return _world(nodepool(), _offered(rng), pods, several(rng, lambda _: {}, 2), volumes=catalog)
+    nodes = _existing(rng, rng.choice([0, 3]))
+    catalog = VolumeCatalog(
+        claims=claims,
+        volumes=bound,
+        classes=classes,
+        csi_nodes={one.name: _csi_node(one.name) for one in nodes if isinstance(one, Node)},
+    )
+    attach = {EBS_DRIVER: rng.choice([4, 26])}
+    types = [replace(one, volume_limits=attach) for one in _offered(rng)]
+    return _world(nodepool(), nodes, types, pods, several(rng, lambda _: {}, 2), volumes=catalog)
+
+
+def _csi_node(name: str) -> CSINode:
+    driver = CSINodeDriver(name=EBS_DRIVER, allocatable=VolumeNodeResources(count=2))
+    return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=[driver]))
 
 
 def _class(name: str, zones: Sequence[str] = (), zone_key: str = labels.ZONE) -> StorageClass:
@@ -483,7 +508,12 @@ def min_values(rng: random.Random) -> Problem:
 
 def shortages(rng: random.Random) -> Problem:
     """Two offerings in five are out of stock."""
-    selects = ({}, {"capacity": "spot"}, {"zone": rng.choice(ZONES)}, {"arch": "arm64"})
+    selects: tuple[dict[str, str], ...] = (
+        {},
+        {"capacity": "spot"},
+        {"zone": rng.choice(ZONES)},
+        {"arch": "arm64"},
+    )
     return _world(
         nodepool(),
         _offered(rng, 0.4),
@@ -553,6 +583,3 @@ def parity_worlds(seeds: int = 6, only: str = "") -> Iterator[ParityWorld]:
             if name.startswith(only):
                 problem = family(random.Random(f"{title} {seed}"))
                 yield ParityWorld(name=name, family=title, problem=problem)
-
-
-__all__ = ["FAMILIES", "Node", "NodePool", "ParityWorld", "parity_worlds"]

@@ -20,7 +20,9 @@ from nodewright_controller.api.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
+from nodewright_controller.api.volumes import PersistentVolumeClaim
 from nodewright_controller.cluster.pods import pod_requests
+from nodewright_controller.cluster.volumes import EBS_DRIVER
 from nodewright_controller.constraints.host_ports import host_ports
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirement import Requirement
@@ -40,6 +42,7 @@ class Place:
     placed: tuple[Pod, ...] = ()
     running: tuple[Pod, ...] = ()
     new: bool = False
+    going: bool = False
 
     def values(self, key: str) -> set[str]:
         """The values that a label may have; empty if it has none."""
@@ -59,6 +62,12 @@ def judge(problem: Problem, decision: Decision) -> list[str]:
         faults += _node_room(problem, decision, existing.name)
     for claim in decision.new_claims:
         faults += _claim_room(problem, claim)
+        faults += _min_values(problem, claim)
+        faults += _barred(problem, claim)
+    for place in places:
+        faults += _volume_places(problem, place)
+    faults += _attachments(problem, decision)
+    faults += _reservations(problem, decision)
     faults += _limits(problem, decision)
     faults += _anti_affinity(problem, places)
     faults += _affinity(problem, places)
@@ -81,14 +90,15 @@ def _everyone_once(problem: Problem, decision: Decision) -> Iterator[str]:
 
 def _nodes(problem: Problem, decision: Decision) -> Iterator[Place]:
     by_key = {pod.key: pod for pod in problem.pods}
-    for existing in problem.nodes:
+    for existing in (*problem.nodes, *problem.leaving):
         placed = [by_key[k] for k, name in decision.placements.items() if name == existing.name]
         yield Place(
             name=existing.name,
             possible=(existing.labels,),
             taints=existing.taints,
             placed=tuple(placed),
-            running=existing.pods,
+            running=tuple(pod for pod in existing.pods if pod.key not in by_key),
+            going=existing in problem.leaving,
         )
 
 
@@ -194,6 +204,8 @@ def _tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 def _labels_and_taints(place: Place) -> Iterator[str]:
     for pod in place.placed:
+        if place.going:
+            yield f"{pod.key} is sent to {place.name}, which is going"
         if not place.possible:
             yield f"{place.name} cannot be had at all"
         for labels in place.possible:
@@ -285,6 +297,109 @@ def _claim_room(problem: Problem, claim: PlannedClaim) -> Iterator[str]:
             yield f"{instance_type.name} has too little {resource} for {claim.pods}"
 
 
+def _min_values(problem: Problem, claim: PlannedClaim) -> Iterator[str]:
+    if claim.min_values_relaxed:
+        if problem.options.min_values_policy != "BestEffort":
+            yield f"minValues of {claim.node_pool} are relaxed, and must not be"
+        return
+    for entry in _offer(problem, claim).node_pool.spec.template.spec.requirements:
+        if entry.min_values is None:
+            continue
+        values = set()
+        for instance_type, labels in _outcomes(problem, claim):
+            values.add(labels.get(entry.key, instance_type.name))
+        if len(values) < entry.min_values:
+            yield f"claim of {claim.node_pool} has {len(values)} values of {entry.key}"
+
+
+def _barred(problem: Problem, claim: PlannedClaim) -> Iterator[str]:
+    for key in claim.pods:
+        for bar in problem.barred.get(key, ()):
+            names_listed = [bar.instance_type] if bar.instance_type else claim.instance_types
+            if bar.node_pool == claim.node_pool and set(names_listed) & set(claim.instance_types):
+                yield f"{key} is to get {names_listed}, which missed it"
+
+
+# Volumes.
+
+
+def _claims_of(problem: Problem, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    for found in pod.spec.volumes or ():
+        if found.persistent_volume_claim is not None:
+            name = found.persistent_volume_claim.claim_name
+            claim = problem.volumes.claims.get(f"{pod.metadata.namespace}/{name}")
+            if claim is not None:
+                yield claim
+
+
+def _volume_places(problem: Problem, place: Place) -> Iterator[str]:
+    for pod in place.placed:
+        for claim in _claims_of(problem, pod):
+            if not all(_reaches(problem, claim, labels) for labels in place.possible):
+                yield f"{pod.key} on {place.name} cannot use its claim {claim.key}"
+
+
+def _reaches(problem: Problem, claim: PersistentVolumeClaim, labels: Mapping[str, str]) -> bool:
+    volume = problem.volumes.volumes.get(claim.spec.volume_name)
+    if volume is not None:
+        required = volume.spec.node_affinity.required if volume.spec.node_affinity else None
+        terms = (required.node_selector_terms if required else None) or ()
+        return not terms or any(
+            all(_expression_holds(entry, labels) for entry in term.match_expressions or ())
+            for term in terms
+        )
+    topologies = problem.volumes.classes[claim.spec.storage_class_name or ""].allowed_topologies
+    return not topologies or any(
+        all(
+            labels.get(names.NORMALIZED.get(entry.key, entry.key)) in (entry.values or ())
+            for entry in topology.match_label_expressions or ()
+        )
+        for topology in topologies
+    )
+
+
+def _attachments(problem: Problem, decision: Decision) -> Iterator[str]:
+    by_key = {pod.key: pod for pod in problem.pods}
+    limits = {
+        t.name: t.volume_limits.get(EBS_DRIVER)
+        for o in problem.node_pools
+        for t in o.instance_types
+    }
+    for node in problem.nodes:
+        placed = [by_key[k] for k, name in decision.placements.items() if name == node.name]
+        pods = [*placed, *(pod for pod in node.pods if pod.key not in by_key)]
+        attached = {claim.key for pod in pods for claim in _claims_of(problem, pod)}
+        limit = limits.get(node.labels.get(names.INSTANCE_TYPE, ""))
+        bringing = any(list(_claims_of(problem, pod)) for pod in placed)
+        if bringing and limit is not None and len(attached) > limit:
+            yield f"{node.name} attaches {len(attached)} volumes, over {limit}"
+    for number, planned in enumerate(decision.new_claims):
+        attached = {c.key for key in planned.pods for c in _claims_of(problem, by_key[key])}
+        for name in planned.instance_types:
+            limit = limits[name]
+            if limit is not None and len(attached) > limit:
+                yield f"claim {number} may be {name}, which attaches {limit}, not {len(attached)}"
+
+
+# Reservations.
+
+
+def _reservations(problem: Problem, decision: Decision) -> Iterator[str]:
+    left: dict[str, int] = {}
+    for offer in problem.node_pools:
+        for instance_type in offer.instance_types:
+            for offering in instance_type.offerings:
+                rule = offering.requirements.of(names.CAPACITY_RESERVATION_ID)
+                for name in rule.values:
+                    left[name] = min(left.get(name, 99), offering.reservation_capacity)
+    for planned in decision.new_claims:
+        for name in planned.reservations:
+            left[name] -= 1
+    for name, count in left.items():
+        if count + problem.options.reservation_credits.get(name, 0) < 0:
+            yield f"more claims hold reservation {name} than it has instances"
+
+
 def _limits(problem: Problem, decision: Decision) -> Iterator[str]:
     for offer in problem.node_pools:
         limits = Resources.parse(offer.node_pool.spec.limits)
@@ -312,8 +427,14 @@ def _selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     return exact and all(_expression_holds(e, labels) for e in selector.match_expressions or ())
 
 
-def _term_selects(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
-    spaces = term.namespaces or [owner.metadata.namespace]
+def _term_selects(problem: Problem, term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
+    spaces = set(term.namespaces or ())
+    if term.namespace_selector is not None:
+        spaces |= {
+            n for n, ls in problem.namespaces.items() if _selects(term.namespace_selector, ls)
+        }
+    elif not spaces:
+        spaces = {owner.metadata.namespace}
     return other.metadata.namespace in spaces and _selects(term.label_selector, other.labels)
 
 
@@ -331,10 +452,9 @@ def _pairs(places: Sequence[Place]) -> Iterator[tuple[Place, Pod, Place, Pod]]:
 
 
 def _anti_affinity(problem: Problem, places: Sequence[Place]) -> Iterator[str]:
-    del problem
     for one_place, one, other_place, other in _pairs(places):
         for term in _anti_terms(one):
-            if not _term_selects(term, one, other):
+            if not _term_selects(problem, term, one, other):
                 continue
             shared = one_place.values(term.topology_key) & other_place.values(term.topology_key)
             if shared:
@@ -342,16 +462,15 @@ def _anti_affinity(problem: Problem, places: Sequence[Place]) -> Iterator[str]:
 
 
 def _affinity(problem: Problem, places: Sequence[Place]) -> Iterator[str]:
-    del problem
     for place in places:
         for pod in place.placed:
             affinity = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
             for term in (affinity.required if affinity else None) or ():
-                yield from _one_affinity(places, place, pod, term)
+                yield from _one_affinity(problem, places, place, pod, term)
 
 
 def _one_affinity(
-    places: Sequence[Place], place: Place, pod: Pod, term: PodAffinityTerm
+    problem: Problem, places: Sequence[Place], place: Place, pod: Pod, term: PodAffinityTerm
 ) -> Iterator[str]:
     mine = place.values(term.topology_key)
     if len(mine) != 1:
@@ -361,11 +480,11 @@ def _one_affinity(
         (where, other)
         for where in places
         for other in (*where.placed, *where.running)
-        if other is not pod and _term_selects(term, pod, other)
+        if other is not pod and _term_selects(problem, term, pod, other)
     ]
     if any(where.values(term.topology_key) == mine for where, _ in others):
         return
-    starts = _term_selects(term, pod, pod)
+    starts = _term_selects(problem, term, pod, pod)
     elsewhere = [where for where, _ in others if where.values(term.topology_key)]
     if not starts or elsewhere:
         yield f"{pod.key} is not near what it wants by {term.topology_key}"
@@ -510,12 +629,30 @@ def _left_out(problem: Problem, decision: Decision) -> Iterator[str]:
             and (pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity)
         )
         kept_out = any(
-            _term_selects(term, other, pod)
-            for other in (*problem.pods, *(p for n in problem.nodes for p in n.pods))
+            _term_selects(problem, term, other, pod)
+            for other in (
+                *problem.pods,
+                *(p for n in (*problem.nodes, *problem.leaving) for p in n.pods),
+            )
             for term in _anti_terms(other)
         )
-        if limited or between_pods or kept_out or host_ports(pod):
+        claims = list(_claims_of(problem, pod))
+        if len(claims) < len(pod.spec.volumes or ()):
+            continue
+        if limited or between_pods or kept_out or host_ports(pod) or pod.key in problem.barred:
             continue
         for instance_type, labels in fresh_nodes(problem, pod):
+            if labels[names.CAPACITY_TYPE] == names.RESERVED or _is_broad(problem, labels):
+                continue
+            if len(claims) > instance_type.volume_limits.get(EBS_DRIVER, len(claims)):
+                continue
+            if not all(_reaches(problem, claim, labels) for claim in claims):
+                continue
             yield f"{pod.key} is left out though {instance_type.name} {labels} would hold it"
             break
+
+
+def _is_broad(problem: Problem, labels: Mapping[str, str]) -> bool:
+    """Whether the pool of a node has minValues, which one node cannot show to be met."""
+    offer = next(o for o in problem.node_pools if o.node_pool.name == labels[names.NODEPOOL])
+    return any(e.min_values is not None for e in offer.node_pool.spec.template.spec.requirements)

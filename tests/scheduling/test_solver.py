@@ -569,6 +569,62 @@ def test_min_values_keep_enough_types_or_refuse() -> None:
     assert relaxed.new_node("big").min_values_relaxed
 
 
+def test_a_spread_tries_the_zones_in_which_min_values_can_be_kept() -> None:
+    pool = nodepool(requires="type in s,l", min_values={"type": 2})
+    types = [
+        instance_type("s", zones={"a": 0.1, "b": 0.2}),
+        instance_type("l", zones={"b": 0.3}),
+    ]
+
+    decision = solve(world(pool, *types, pod("web", labels=WEB, spreads=[spread("zone", WEB)])))
+
+    assert decision.new_node("web").zone == "b"
+
+
+def test_the_cut_to_the_cheapest_types_keeps_min_values() -> None:
+    pool = nodepool(requires="arch in amd64,arm64", min_values={"arch": 2})
+    types = [
+        *(instance_type(f"x{n}", zones={"a": 0.1 + n / 100}) for n in range(5)),
+        instance_type("arm", arch="arm64", zones={"a": 0.9}),
+    ]
+
+    decision = solve(world(pool, *types, pod("web"), options=SolverOptions(max_instance_types=3)))
+
+    assert decision.new_node("web").instance_types == ("x0", "x1", "arm")
+
+
+def test_the_cut_prefers_types_that_serve_several_min_values_at_once() -> None:
+    pool = nodepool(requires="zone in a,b; type exists", min_values={"zone": 2, "type": 2})
+    types = [
+        instance_type("x1", zones={"a": 0.1}),
+        instance_type("x2", zones={"a": 0.2}),
+        instance_type("y", zones={"b": 0.9}),
+    ]
+
+    decision = solve(world(pool, *types, pod("web"), options=SolverOptions(max_instance_types=2)))
+
+    assert decision.new_node("web").instance_types == ("x1", "y")
+
+
+def test_a_tight_limit_is_shared_out_within_one_batch() -> None:
+    types = [instance_type(f"m{n}", cpu=n, zones={"a": n / 10}) for n in (2, 4, 8)]
+    pods = [pod(f"web-{n}", cpu="1500m", anti=[near(WEB, "host")], labels=WEB) for n in range(5)]
+
+    decision = solve(world(nodepool(limits={"cpu": 8}), *types, *pods))
+
+    assert [claim.instance_types for claim in decision.new_claims] == [("m2",)] * 4
+    assert codes(decision, "web-4") == {"P301"}
+
+
+def test_no_claim_gives_up_more_than_the_limit_asks_for() -> None:
+    types = [instance_type(f"m{n}", cpu=n, zones={"a": n / 10}) for n in (2, 4, 8)]
+    pods = [pod(f"web-{n}", cpu="1500m", anti=[near(WEB, "host")], labels=WEB) for n in range(2)]
+
+    decision = solve(world(nodepool(limits={"cpu": 8}), *types, *pods))
+
+    assert [claim.instance_types for claim in decision.new_claims] == [("m2", "m4"), ("m2", "m4")]
+
+
 def test_reserved_capacity_is_used_first_and_the_rest_waits_for_it() -> None:
     sold = [
         offering("a", "reserved", 0.0, reservation="cr-1", reserved=1),
@@ -597,7 +653,62 @@ def test_a_full_reservation_does_not_keep_on_demand_away() -> None:
     assert decision.new_node("web").cheapest.capacity_type == "on-demand"
 
 
+def test_a_claim_that_holds_a_reservation_lists_only_types_that_it_is_for() -> None:
+    reserved = instance_type(
+        "m.reserved",
+        offerings=[
+            offering("a", "reserved", 0.0, reservation="cr-1", reserved=1),
+            offering("a", "on-demand", 0.3),
+        ],
+    )
+    other = instance_type("m.other", zones={"a": 0.1})
+
+    claim = solve(world(nodepool(), reserved, other, pod("web"))).new_node("web")
+
+    assert claim.reservations == ("cr-1",)
+    assert claim.instance_types == ("m.reserved",)
+    assert claim.usd_per_hour == 0.0
+
+
+def test_a_reservation_that_would_break_min_values_is_not_held() -> None:
+    pool = nodepool(requires="type exists", min_values={"type": 2})
+    sold = [
+        offering("a", "reserved", 0.0, reservation="cr-1", reserved=1),
+        offering("a", "on-demand", 0.3),
+    ]
+    types = [instance_type("one", offerings=sold), instance_type("two", zones={"a": 0.2})]
+
+    claim = solve(world(pool, *types, pod("web"))).new_node("web")
+
+    assert claim.reservations == ()
+    assert set(claim.instance_types) == {"one", "two"}
+
+
+def test_pods_on_a_node_that_is_going_count_where_the_constraint_counts() -> None:
+    spreads = [spread("zone", WEB)]
+    problem = world(
+        nodepool(),
+        instance_type(),
+        node("old-a", zone="a", labels={"disk": "hdd"}),
+        pod("old", labels=WEB, node="old-a"),
+        pod("web", labels=WEB, spreads=spreads, requires="disk not in hdd"),
+        leaving=["old-a"],
+    )
+
+    assert solve(problem).new_node("web").zone == "a"
+
+
 # The round as a whole.
+
+
+def test_two_rounds_with_the_same_types_share_what_is_known_about_them() -> None:
+    types = [instance_type("s", cpu=2), instance_type("l", cpu=8)]
+    first = solve(world(nodepool(), *types, pod("web", cpu=1)))
+
+    again = solve(world(nodepool(), *types, daemon("d", cpu="1500m"), pod("web", cpu=1)))
+
+    assert first.new_node("web").instance_types == ("l", "s")
+    assert again.new_node("web").instance_types == ("l",)
 
 
 def test_a_pod_that_cannot_be_read_does_not_stop_the_others() -> None:

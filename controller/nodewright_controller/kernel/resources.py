@@ -101,6 +101,27 @@ def human_amount(resource: str, value: int) -> str:
     return f"{value} bytes"
 
 
+def _step(resource: str, value: int) -> int:
+    """Return the unit in which a person would write such an amount."""
+    if resource == CPU:
+        return 1000 if value >= 1000 else 1
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+        return 2**30 if value >= 2**30 else 2**20
+    return 1
+
+
+def rounded_up(resource: str, value: int) -> int:
+    """Return the next amount that a person would write: whole cores, GiB or MiB."""
+    step = _step(resource, value)
+    return -(-value // step) * step
+
+
+def rounded_down(resource: str, value: int) -> int:
+    """Return an amount that a person would write and that is no more: MiB for memory."""
+    step = 1 if resource == CPU else min(_step(resource, value), 2**20)
+    return value // step * step
+
+
 class Resources(Mapping[str, int]):
     """An immutable vector of resource amounts; a resource that is not named counts as zero."""
 

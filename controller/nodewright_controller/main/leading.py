@@ -120,6 +120,7 @@ def _provisioner(
         nomination=max(2 * settings.batch_max_duration, _SHORTEST_NOMINATION),
     )
     ports.world.pods.on_change(provisioner.pod_changed)
+    ports.world.node_claims.on_change(provisioner.claim_changed)
     return provisioner
 
 

@@ -23,14 +23,17 @@ from nodewright_controller.ports.cloud import CloudProvider
 from nodewright_controller.ports.errors import KubeError
 from nodewright_controller.ports.events import Event, Recorder
 from nodewright_controller.reconcilers import observe
+from nodewright_controller.reconcilers.loop_guard import LoopGuard
 from nodewright_controller.reconcilers.nominations import Nominations
 from nodewright_controller.reconcilers.offers import offers_of
 from nodewright_controller.reconcilers.world import World
 from nodewright_controller.reconcilers.writes import Writes
 from nodewright_controller.runtime import metrics
 from nodewright_controller.runtime.batch_window import BatchWindow
+from nodewright_controller.runtime.undisturbed import undisturbed
 from nodewright_controller.scheduling.claims import node_claim_from
 from nodewright_controller.scheduling.decision import Decision, PlannedClaim, message
+from nodewright_controller.scheduling.fixes import FixMemory
 from nodewright_controller.scheduling.problem import SolverOptions, problem_from
 from nodewright_controller.scheduling.solver import solve
 
@@ -66,12 +69,19 @@ class Provisioner:
         self._options = options
         self._nomination = nomination
         self._first_seen: dict[str, float] = {}
+        self._guard = LoopGuard()
+        self._fixes = FixMemory()
 
     def pod_changed(self, _: Pod | None, new: Pod | None) -> None:
         """Start or extend the batch when a pod waits for a node."""
         if new is not None and is_provisionable(new):
             self._first_seen.setdefault(new.uid, asyncio.get_running_loop().time())
             self._window.trigger(new.uid)
+
+    def claim_changed(self, old: NodeClaim | None, new: NodeClaim | None) -> None:
+        """Start or extend the batch when a claim ends unlaunched: its pods want the next best."""
+        if new is None and old is not None and not old.status.provider_id:
+            self._window.trigger(f"nodeclaim/{old.name}")
 
     def trigger(self, element: str) -> None:
         """Start or extend the batch for another reason, such as a node that is going."""
@@ -117,21 +127,27 @@ class Provisioner:
         if not snapshot.pending_pods and not any(n.marked_for_deletion for n in snapshot.nodes):
             return
         offers = await offers_of(self._cloud, snapshot.node_pools)
-        problem = problem_from(snapshot, offers, self._options)
+        barred = self._guard.bars(snapshot)
+        problem = problem_from(snapshot, offers, self._options, barred=barred)
         if not problem.pods:
             return
         log.info("found provisionable pod(s)", pods=_some([p.key for p in problem.pods]))
         if all(offer.unready for offer in offers):
             log.info("no dynamic nodepools found that are ready", nodepools=len(offers))
         started = asyncio.get_running_loop().time()
-        decision = await asyncio.to_thread(solve, problem)
+        decision = await asyncio.to_thread(undisturbed, solve, problem)
         elapsed = asyncio.get_running_loop().time() - started
         metrics.SCHEDULING_SECONDS.labels("provisioner").observe(elapsed)
         pods = {pod.key: pod for pod in problem.pods}
-        self._report(decision, pods)
         self._nominate(decision, pods)
         pools = {offer.node_pool.name: offer.node_pool for offer in offers}
         await self._create_all(decision.new_claims, pools, pods)
+        # Nodes are under way; what would help the rest may take a moment longer to find out.
+        if decision.unschedulable:
+            decision = await asyncio.to_thread(
+                undisturbed, self._fixes.with_fixes, problem, decision
+            )
+        self._report(decision, pods)
 
     def _report(self, decision: Decision, pods: dict[str, Pod]) -> None:
         now = asyncio.get_running_loop().time()
@@ -212,6 +228,7 @@ class Provisioner:
         claim = await self._writes.kube.create(wanted)
         self._world.node_claims.observe(claim)
         self._nominations.nominate(claim.name, tuple(planned.pods))
+        self._guard.bought(claim.name, pool.name, planned.pods)
         self._world.cluster.nominate(claim.name, self._clock.now() + self._nomination)
         relaxed = claim.annotations.get(labels.MIN_VALUES_RELAXED) == "true"
         observe.claim_created(pool.name, reason, relaxed)

@@ -25,21 +25,21 @@ from nodewright_controller.cluster.volumes import (
 from nodewright_controller.constraints.host_ports import HostPort, host_ports
 from nodewright_controller.constraints.requirement import Operator
 from nodewright_controller.constraints.selectors import Expression, Selector
-from nodewright_controller.constraints.taints import PREFER_NO_SCHEDULE
+from nodewright_controller.constraints.taints import PREFER_NO_SCHEDULE, untolerated
 from nodewright_controller.kernel.resources import CPU, MEMORY, Resources
 from nodewright_controller.scheduling.decision import Refusal
+from nodewright_controller.scheduling.guard import Bar
 from nodewright_controller.scheduling.node_index import NodeIndex
 from nodewright_controller.scheduling.pools import (
     CompiledPool,
     compile_daemons,
-    type_index,
 )
 from nodewright_controller.scheduling.problem import Problem, ordered
 from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.shapes import Level, Shape, ShapeCompiler, term_namespaces
-from nodewright_controller.scheduling.states import ConstraintTable
+from nodewright_controller.scheduling.states import NEGATIVE, Constraint, ConstraintTable
 from nodewright_controller.scheduling.topology import Tally, TallyBook
-from nodewright_controller.scheduling.type_index import TypeIndex
+from nodewright_controller.scheduling.type_index import type_index
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -106,6 +106,8 @@ class PodClass:
 
     shape: Shape
     size: Size
+    bars: tuple[Bar, ...] = ()
+    """Shapes that missed these pods and are not bought for them now."""
     levels: list[ClassLevel] = field(default_factory=list)
 
 
@@ -130,7 +132,7 @@ class Compiled:
         self.daemons = compile_daemons(problem.daemon_pods, self.table)
         self._sizes: dict[bytes, tuple[Size, tuple[HostPort, ...]]] = {}
         self._shapes: dict[bytes, Shape] = {}
-        self._classes: dict[tuple[int, int], PodClass] = {}
+        self._classes: dict[tuple[int, int, tuple[Bar, ...]], PodClass] = {}
         self._shape_levels: dict[tuple[int, int], ShapeLevel] = {}
         self._attach_limits: dict[int, Callable[[str], int | None]] = {}
         self._type_limits: dict[str, Mapping[str, int]] | None = None
@@ -197,10 +199,11 @@ class Compiled:
         shape = self._shape(pod, ports, volumes)
         if _refuses_pools(shape):
             return Refusal(reason=Reason.NO_POOL_WANTED)
-        identity = (shape.number, id(size))
+        bars = self.problem.barred.get(pod.key, ()) if self.problem.barred else ()
+        identity = (shape.number, id(size), bars)
         found = self._classes.get(identity)
         if found is None:
-            found = self._classes[identity] = PodClass(shape, size)
+            found = self._classes[identity] = PodClass(shape, size, bars)
         return found
 
     def _shape(self, pod: Pod, ports: tuple[HostPort, ...], volumes: PodVolumes) -> Shape:
@@ -244,10 +247,9 @@ class Compiled:
         )
 
     def _compile_pools(self) -> tuple[CompiledPool, ...]:
-        cache: dict[tuple[int, ...], TypeIndex] = {}
         pools = []
         for offer in ordered(self.problem.node_pools):
-            index = type_index(cache, offer.instance_types)
+            index = type_index(offer.instance_types)
             pool = CompiledPool(offer, index, self.daemons, self.table, self.resources)
             if not pool.unready:
                 pool.set_limits(self.problem.nodes)
@@ -306,6 +308,8 @@ class Compiled:
                 found &= pool.free_of(shape.ports)
             if shape.volumes.attached:
                 found &= pool.attaching(shape.volumes.attached)
+            if pod_class.bars:
+                found &= ~barred_types(pod_class, pool)
             known.fresh[pool] = found
         return found
 
@@ -379,8 +383,39 @@ class Compiled:
                 if not selecting or not is_active(pod) or pod.key in self._moving:
                     continue
                 for tally in selecting:
-                    if number < 0 or tally.eligible_nodes >> number & 1:
+                    if tally.eligible_nodes >> number & 1 if number >= 0 else _counts(tally, node):
                         _count(tally, node, number)
+
+
+def barred_types(pod_class: PodClass, pool: CompiledPool) -> int:
+    """Return the types of a pool that are not bought for these pods now."""
+    mask = 0
+    for bar in pod_class.bars:
+        if bar.node_pool == pool.name:
+            mask |= pool.named(bar.instance_type) if bar.instance_type else -1
+    return mask & pool.index.everything
+
+
+def _counts(tally: Tally, node: StateNode) -> bool:
+    """Whether pods on a node that is going count by the tally's policies."""
+    alternatives, tolerations = tally.eligibility.alternatives, tally.eligibility.tolerations
+    if alternatives is not None and not any(
+        _meets(node.labels, alternative) for alternative in alternatives
+    ):
+        return False
+    return tolerations is None or not untolerated(tolerations_of(tally), node.taints)
+
+
+def _meets(labels: Mapping[str, str], constraint: Constraint) -> bool:
+    for requirement in constraint.stated:
+        value = labels.get(requirement.key)
+        if value is None:
+            bounded = requirement.gte is not None or requirement.lte is not None
+            if requirement.operator not in NEGATIVE or bounded:
+                return False
+        elif not requirement.has(value):
+            return False
+    return True
 
 
 def _count(tally: Tally, node: StateNode, number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from nodewright_controller.api.labels import (
@@ -30,6 +30,7 @@ from nodewright_controller.scheduling.decision import (
 from nodewright_controller.scheduling.explain import Explainer
 from nodewright_controller.scheduling.pools import CompiledPool
 from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.reservations import Reservations
 from nodewright_controller.scheduling.states import State
 
 _SIMULATED = (HOSTNAME, REGISTERED, INITIALIZED)
@@ -39,7 +40,7 @@ _SIMULATED = (HOSTNAME, REGISTERED, INITIALIZED)
 class _Options:
     """The types that a claim lists, and what follows from them."""
 
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     """Cheapest first."""
     names: tuple[str, ...]
     mask: int
@@ -59,25 +60,46 @@ class Decoder:
 
     def options(self, claim: Claim) -> _Options:
         """Return the types to list on a claim."""
-        identity = (claim.pool, claim.candidates, claim.state.kinds)
+        identity = (claim.pool, claim.candidates, self._kinds(claim))
         found = self._options.get(identity)
         if found is None:
             found = self._options[identity] = self._find_options(claim)
         return found
 
+    def _kinds(self, claim: Claim) -> int:
+        """Return the kinds of offerings that it may be bought as: what it holds, if anything."""
+        if not claim.reserved:
+            return claim.state.kinds
+        return claim.state.kinds & Reservations.kinds_of(claim.pool.index, claim.reserved)
+
     def _find_options(self, claim: Claim) -> _Options:
-        index = claim.pool.index
-        ranked = [
-            (price, number)
-            for price, number in index.by_price(claim.state.kinds)
-            if claim.candidates >> number & 1
-        ]
+        index, kinds = claim.pool.index, self._kinds(claim)
+        candidates = claim.candidates
+        if claim.reserved:
+            candidates &= index.offered(kinds)
         # Types of which none can be had now are listed only when there is nothing else.
-        launchable = [row for row in ranked if row[0] != float("inf")] or ranked
-        numbers = tuple(number for _, number in launchable[: self._most])
-        mask = _mask(numbers)
-        names = tuple(index.types[number].name for number in numbers)
+        mask = candidates & index.launchable(kinds) or candidates
+        numbers = _chosen(index.by_price(kinds), mask)
+        if len(numbers) > self._most:
+            numbers = numbers[: self._most]
+            mask = _mask(numbers)
+        if claim.pool.min_values and claim.pool.unmet_min_values(claim.state, mask, kinds):
+            numbers = self._broad(claim, _chosen(index.by_price(kinds), candidates))
+            mask = _mask(numbers)
+        names = tuple([index.names[number] for number in numbers])
         return _Options(numbers, names, mask, claim.pool.overhead(mask))
+
+    def _broad(self, claim: Claim, ranked: Sequence[int]) -> list[int]:
+        """Return the cheapest types that keep the pool's minValues; dearer ones give way.
+
+        Types that bring new values of most labels come first, so that few are needed for it.
+        """
+        chosen = dict.fromkeys(_covering(claim, ranked, self._kinds(claim), self._most))
+        for number in ranked:
+            if len(chosen) >= self._most:
+                break
+            chosen[number] = None
+        return [number for number in ranked if number in chosen]
 
     def claim(self, claim: Claim) -> PlannedClaim:
         """Return the plan of a claim."""
@@ -140,12 +162,13 @@ class Decoder:
         return plain.merged([Requirement(CAPACITY_TYPE, False, frozenset(capacity_types))])
 
     def _offer(self, claim: Claim, number: int) -> Offer:
-        identity = (claim.pool, number, claim.state.kinds)
+        kinds = self._kinds(claim)
+        identity = (claim.pool, number, kinds)
         found = self._offers.get(identity)
         if found is None:
             index = claim.pool.index
             name = index.types[number].name
-            way = index.cheapest_kind(number, claim.state.kinds)
+            way = index.cheapest_kind(number, kinds)
             if way is None:
                 found = Offer(
                     instance_type=name, zone="", capacity_type="", usd_per_hour=float("inf")
@@ -189,6 +212,7 @@ def decode(
             refusals=explainer.refusals(queued.pod_class),
             pools=pools,
             like=standing[queued.pod_class],
+            until=_until(queued.pod_class, explainer.refusals(queued.pod_class)),
         )
         for queued in unplaced
     ]
@@ -206,8 +230,55 @@ def decode(
     )
 
 
+def _until(pod_class: PodClass, refusals: Iterable[Refusal]) -> str:
+    """Return when the first shape that missed the pods may be bought again, if that is the cause."""
+    if not any(refusal.reason in (Reason.NOT_TAKEN, Reason.NEVER_JOINED) for refusal in refusals):
+        return ""
+    return f"not again before {min(bar.until for bar in pod_class.bars):%H:%M:%S} UTC"
+
+
 def _deferred(queued: QueuedPod, reason: Reason) -> Unschedulable:
     return Unschedulable(pod=queued.pod.key, refusals=(Refusal(reason=reason),))
+
+
+def _covering(claim: Claim, ranked: Sequence[int], kinds: int, most: int) -> list[int]:
+    """Return types, at most so many, that together have enough values of every counted label."""
+    pool, types = claim.pool, _mask(ranked)
+    missing = dict(pool.min_values)
+    unseen = {
+        key: {
+            value: mask
+            for value, mask in (pool.index.values_of(key, types, kinds) or {}).items()
+            if claim.state.requirements.of(key).has(value)
+        }
+        for key in missing
+    }
+
+    def gain(number: int) -> int:
+        return sum(
+            any(mask >> number & 1 for mask in unseen[key].values())
+            for key, count in missing.items()
+            if count > 0
+        )
+
+    found: list[int] = []
+    while any(count > 0 for count in missing.values()) and len(found) < most:
+        best = max(ranked, key=gain)  # the first, which is the cheapest, of those with most
+        if not gain(best):
+            break
+        found.append(best)
+        for key, values in unseen.items():
+            for value in [value for value, mask in values.items() if mask >> best & 1]:
+                del values[value]
+                missing[key] -= 1
+    return found
+
+
+def _chosen(ranked: Iterable[int], mask: int) -> list[int]:
+    """Return the members of a mask in the order of a ranking of all types."""
+    bits = f"{mask:b}"[::-1]
+    there = len(bits)
+    return [number for number in ranked if number < there and bits[number] == "1"]
 
 
 def _mask(numbers: Iterable[int]) -> int:

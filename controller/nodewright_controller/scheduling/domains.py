@@ -7,7 +7,7 @@ best of them: the emptiest for a spread, then the cheapest, then by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodewright_controller.scheduling.bins import Domains
@@ -159,24 +159,33 @@ class DemandReader:
 
 
 def pinned(
-    state: State, types: int, demands: Sequence[Demand], table: ConstraintTable
+    state: State,
+    types: int,
+    demands: Sequence[Demand],
+    table: ConstraintTable,
+    enough: Callable[[State], bool] | None = None,
 ) -> State | None:
-    """Return the state with every demand settled so that some of the types remain, or None."""
+    """Return the state with every demand settled so that some of the types remain, or None.
+
+    `enough` says whether what remains will do; domains are tried in order until it does.
+    """
     if not demands:
-        return state if state.types & types else None
+        if not state.types & types or (enough is not None and not enough(state)):
+            return None
+        return state
     demand, rest = demands[0], demands[1:]
     values = state.values(demand.key)
     if values is None:
         if demand.allowed is None:
-            return pinned(state, types, rest, table)
+            return pinned(state, types, rest, table, enough)
         values = dict.fromkeys(demand.allowed, state.types)
     elif not values:
         # No node made from here will have the label: it is in no domain.
-        return None if demand.allowed is not None else pinned(state, types, rest, table)
+        return None if demand.allowed is not None else pinned(state, types, rest, table, enough)
     for value in _best_first(state, types, demand, values):
         settled = state.step(table.equals(demand.key, value))
         if settled is not None and settled.types & types:
-            found = pinned(settled, types, rest, table)
+            found = pinned(settled, types, rest, table, enough)
             if found is not None:
                 return found
     return None

@@ -245,7 +245,7 @@ class AskLess(_PodEdit):
     @property
     def text(self) -> str:
         """The change."""
-        return f"ask for at most {_named(self.resource, self.most)}"
+        return f"ask for at most {format_amount(self.resource, self.most)} {self.resource}"
 
     def pod(self, pod: Pod) -> Pod:
         """Return the pod with requests that come to at most the amount."""

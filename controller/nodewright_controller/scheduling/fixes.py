@@ -49,6 +49,29 @@ def with_fixes(problem: Problem, decision: Decision, budget: int = DEFAULT_BUDGE
     return replace(decision, unschedulable=tuple(told))
 
 
+class FixMemory:
+    """Keeps what was proven while a pod's refusals stay the same, so that waiting costs nothing."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Unschedulable] = {}
+
+    def with_fixes(
+        self, problem: Problem, decision: Decision, budget: int = DEFAULT_BUDGET
+    ) -> Decision:
+        """Return the decision with fixes, proven now or while the same refusals stood before."""
+        fresh, kept = [], []
+        for refused in decision.unschedulable:
+            known = self._known.get(refused.like)
+            if known is not None and known.refusals == refused.refusals:
+                kept.append(replace(refused, fixes=known.fixes))
+            else:
+                fresh.append(refused)
+        searched = with_fixes(problem, replace(decision, unschedulable=tuple(fresh)), budget)
+        told = sorted((*kept, *searched.unschedulable), key=lambda one: one.pod)
+        self._known = {one.like: one for one in told if one.fixes is not None}
+        return replace(decision, unschedulable=tuple(told))
+
+
 def _alike(refused: Iterable[Unschedulable]) -> dict[str, set[str]]:
     """Return each representative with the keys of all pods that it stands for."""
     alike: dict[str, set[str]] = {}

@@ -7,13 +7,19 @@ for every type is still compared with the limits. Upstream tells the first error
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from nodewright_controller.api.labels import CAPACITY_TYPE, RESERVED, ZONE
 from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.constraints.taints import format_taint, untolerated
-from nodewright_controller.kernel.resources import human_amount
-from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass
+from nodewright_controller.kernel.resources import human_amount, rounded_down, rounded_up
+from nodewright_controller.scheduling.compiled import (
+    ClassLevel,
+    Compiled,
+    PodClass,
+    barred_types,
+)
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.domains import DemandReader
 from nodewright_controller.scheduling.edits import (
@@ -34,6 +40,7 @@ from nodewright_controller.scheduling.edits import (
     SoftenSpread,
     Tolerate,
 )
+from nodewright_controller.scheduling.guard import Miss
 from nodewright_controller.scheduling.hints import near_label, near_value, setter_of
 from nodewright_controller.scheduling.pools import CompiledPool
 from nodewright_controller.scheduling.reasons import Reason
@@ -41,6 +48,8 @@ from nodewright_controller.scheduling.states import Constraint, State
 from nodewright_controller.scheduling.thresholds import members
 from nodewright_controller.scheduling.topology import SpreadRule
 
+_RAISES: Final = (1, 2, 4, 8, 32, 256)
+"""Multiples of what is lacking that are tried as a raise of a limit."""
 _TOGETHER = "all that it asks for at once"
 
 
@@ -343,7 +352,7 @@ class PoolChecks:
             for other, needed in vector:
                 if other != resource:
                     others &= self._pool.room[other].at_least(needed)
-            most = self._pool.room[resource].largest(others or types)
+            most = rounded_down(name, self._pool.room[resource].largest(others or types))
             if 0 < most < amount:
                 found.append(AskLess(name, most))
         return found
@@ -366,7 +375,17 @@ class PoolChecks:
 
     def _missed(self, types: int) -> Iterator[Refusal]:
         """Yield why types that would do are not bought again for this pod just now."""
-        yield from ()
+        if types & ~barred_types(self._class, self._pool):
+            return
+        for bar in self._class.bars:
+            if bar.node_pool != self._pool.name:
+                continue
+            times = "once" if bar.times == 1 else f"{bar.times} times"
+            if bar.miss in (Miss.DIED, Miss.UNSOLD):
+                yield self._refuse(Reason.NEVER_JOINED, pool=bar.node_pool, times=times)
+                continue
+            what = bar.instance_type or f"a node of pool {bar.node_pool}"
+            yield self._refuse(Reason.NOT_TAKEN, what=what, times=times, detail=bar.detail)
 
     def _offerings(self, state: State, fitting: int) -> Generator[Refusal, None, bool]:
         """Yield why nothing that fits can be bought; return whether something can."""
@@ -432,13 +451,9 @@ class PoolChecks:
                 continue
             least = pool.smallest_capacity(fitting or types, resource)
             if least > left:
-                # Once it is made to fit, or with minValues, it may take the largest type.
-                wanted = [least, pool.largest_capacity(fitting or types)[resource]]
                 edits = [
-                    RaiseLimit(
-                        pool.name, resource, more - left, pool.limits[resource] + more - left
-                    )
-                    for more in dict.fromkeys(wanted)
+                    RaiseLimit(pool.name, resource, by, pool.limits[resource] + by)
+                    for by in self._raises(resource, least - left, fitting or types)
                 ]
                 yield self._refuse(
                     Reason.LIMIT,
@@ -448,6 +463,20 @@ class PoolChecks:
                     left=human_amount(resource, max(0, left)),
                     asked=human_amount(resource, least),
                 )
+
+    def _raises(self, resource: str, lacking: int, types: int) -> Iterator[int]:
+        """Yield by how much the limit might be raised, least first.
+
+        Other pods that wait may take what the raise gives, and one that needs another change
+        besides may then take a larger type; so more than what is lacking is offered as well.
+        """
+        most = max(
+            lacking, self._pool.largest_capacity(types)[resource] - self._pool.limits_left[resource]
+        )
+        found = dict.fromkeys(rounded_up(resource, lacking * times) for times in _RAISES)
+        yield from found
+        if rounded_up(resource, most) not in found:
+            yield rounded_up(resource, most)
 
     def _min_values(self, state: State, fitting: int) -> Iterator[Refusal]:
         left = state.types & fitting

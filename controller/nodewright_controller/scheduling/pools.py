@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodewright_controller.api.labels import (
-    CAPACITY_RESERVATION_ID,
     HOSTNAME,
     INITIALIZED,
     REGISTERED,
@@ -21,7 +20,6 @@ from nodewright_controller.api.pod import Pod, Toleration
 from nodewright_controller.cluster.pods import pod_requests
 from nodewright_controller.cluster.snapshot import StateNode
 from nodewright_controller.constraints.host_ports import HostPort, host_ports
-from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.constraints.taints import untolerated
 from nodewright_controller.kernel.resources import EMPTY, Resources
@@ -30,8 +28,8 @@ from nodewright_controller.scheduling.edits import NODES
 from nodewright_controller.scheduling.problem import PoolOffer
 from nodewright_controller.scheduling.states import Constraint, ConstraintTable, State
 from nodewright_controller.scheduling.terms import required_alternatives
-from nodewright_controller.scheduling.thresholds import Threshold
-from nodewright_controller.scheduling.type_index import TypeIndex
+from nodewright_controller.scheduling.thresholds import Threshold, members
+from nodewright_controller.scheduling.type_index import Room, TypeIndex
 
 _NEW_HOST = "a new node"
 """Host name of a node that does not exist yet: no pod can ask for it, none can mean it."""
@@ -96,15 +94,10 @@ class CompiledPool:
             if requirement.min_values is not None
         }
         self.groups = self._daemon_groups(daemons)
-        self._left = self._allocatable_left()
-        self.usable = sum(
-            1 << number
-            for number, left in enumerate(self._left)
-            if all(value >= 0 for value in left.values())
-        )
-        self.room = tuple(
-            Threshold([left.get(resource, 0) for left in self._left]) for resource in resources
-        )
+        room = self._room()
+        self._left = room.left
+        self.usable = room.usable
+        self.room = tuple(room.of(resource) for resource in resources)
         self.limits: dict[str, int] = {}
         self.limits_left: dict[str, int] = {}
         self._capacity: dict[str, Threshold] = {}
@@ -159,13 +152,16 @@ class CompiledPool:
             mask |= self.base.narrowed_types(alternative, merged)
         return mask
 
-    def _allocatable_left(self) -> list[Resources]:
-        left: list[Resources] = [EMPTY] * len(self.index.types)
-        for group in self.groups:
-            for number, instance_type in enumerate(self.index.types):
-                if group.types >> number & 1:
-                    left[number] = instance_type.allocatable - group.requests
-        return left
+    def _room(self) -> Room:
+        taken = tuple((group.types, group.requests) for group in self.groups)
+        found = self.index.rooms.get(taken)
+        if found is None:
+            left: list[Resources] = [t.allocatable for t in self.index.types]
+            for types, requests in taken:
+                for number in members(types) if requests else ():
+                    left[number] = left[number] - requests
+            found = self.index.rooms[taken] = Room(left, _without_debt(left))
+        return found
 
     # Limits.
 
@@ -182,9 +178,7 @@ class CompiledPool:
         self.limits = dict(limits)
         self.limits_left = {resource: limits[resource] - used[resource] for resource in limits}
         self._capacity = {
-            resource: Threshold([t.capacity.get(resource, 0) for t in self.index.types])
-            for resource in limits
-            if resource != NODES
+            resource: self.index.capacity(resource) for resource in limits if resource != NODES
         }
 
     def within_limits(self) -> int:
@@ -195,6 +189,10 @@ class CompiledPool:
         for resource, threshold in self._capacity.items():
             mask &= threshold.at_most(self.limits_left[resource])
         return mask
+
+    def up_to(self, resource: str, amount: int) -> int:
+        """Return the types that count at most so much against a limit."""
+        return self._capacity[resource].at_most(amount)
 
     def largest_capacity(self, types: int) -> dict[str, int]:
         """Return the most that a node of one of the types counts against each limit."""
@@ -233,6 +231,11 @@ class CompiledPool:
                 mask |= 1 << number
         return mask
 
+    def named(self, instance_type: str) -> int:
+        """Return the type of that name, if the pool has it."""
+        names = self.index.names
+        return 1 << names.index(instance_type) if instance_type in names else 0
+
     def overhead(self, types: int) -> Resources:
         """Return what daemons take at least on a node of one of the types."""
         found = [group.requests for group in self.groups if group.types & types]
@@ -245,12 +248,18 @@ class CompiledPool:
         """Return what daemons leave for pods on a type."""
         return self._left[number]
 
-    def unmet_min_values(self, state: State, types: int) -> dict[str, int]:
-        """Return the labels with too few values among the types, with how many there are."""
+    def unmet_min_values(
+        self, state: State, types: int, kinds: int | None = None
+    ) -> dict[str, int]:
+        """Return the labels with too few values among the types, with how many there are.
+
+        `kinds` are the kinds of offerings they may be bought as; all that the state allows if None.
+        """
+        kinds = state.kinds if kinds is None else kinds
         short = {}
         for key, wanted in self.min_values.items():
             allowed = state.requirements.of(key)
-            found = self.index.values_of(key, types, state.kinds) or {}
+            found = self.index.values_of(key, types, kinds) or {}
             count = sum(1 for value in found if allowed.has(value))
             if count < wanted:
                 short[key] = count
@@ -260,10 +269,10 @@ class CompiledPool:
 EMPTY_RULES = Requirements()
 
 
-def type_index(cache: dict[tuple[int, ...], TypeIndex], types: Sequence[InstanceType]) -> TypeIndex:
-    """Return the index of the types; pools of one node class share it."""
-    identity = tuple(id(instance_type) for instance_type in types)
-    found = cache.get(identity)
-    if found is None:
-        found = cache[identity] = TypeIndex(types, CAPACITY_RESERVATION_ID)
-    return found
+def _without_debt(left: Sequence[Resources]) -> int:
+    """Return the types that daemons leave something of, or nothing, but no less."""
+    mask = 0
+    for number, amounts in enumerate(left):
+        if all(value >= 0 for value in amounts.values()):
+            mask |= 1 << number
+    return mask

@@ -18,6 +18,7 @@ from nodewright_controller.cluster.pods import has_do_not_disrupt
 from nodewright_controller.cluster.snapshot import Snapshot, StateNode
 from nodewright_controller.cluster.volumes import VolumeCatalog
 from nodewright_controller.constraints.instance_type import InstanceType
+from nodewright_controller.scheduling.guard import Bar
 
 
 class PreferencePolicy(enum.StrEnum):
@@ -82,6 +83,8 @@ class Problem:
     volumes: VolumeCatalog = field(default_factory=VolumeCatalog)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Namespace to its labels."""
+    barred: Mapping[str, tuple[Bar, ...]] = field(default_factory=dict)
+    """Pod key to the shapes that were bought for it and missed, and are not bought again now."""
     options: SolverOptions = SolverOptions()
 
 
@@ -118,12 +121,13 @@ def problem_from(
     options: SolverOptions = SolverOptions(),
     *,
     pinned: Collection[str] = (),
+    barred: Mapping[str, tuple[Bar, ...]] | None = None,
 ) -> Problem:
     """Return the problem of placing all pods that need a place now.
 
     These are the pending pods, and the pods of nodes that are going, except those that may not be
     moved (`do-not-disrupt`) or will not be (`pinned`, keys of pods held by their PDB). Static pools
-    make no nodes on demand; their nodes take pods like others.
+    make no nodes on demand; their nodes take pods like others. `barred` comes from the loop guard.
     """
     staying = tuple(node for node in snapshot.nodes if not node.marked_for_deletion)
     leaving = tuple(node for node in snapshot.nodes if node.marked_for_deletion)
@@ -142,5 +146,6 @@ def problem_from(
         daemon_pods=snapshot.daemon_pods,
         volumes=snapshot.volumes,
         namespaces=snapshot.namespaces,
+        barred=barred or {},
         options=options,
     )

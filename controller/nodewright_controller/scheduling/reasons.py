@@ -179,13 +179,13 @@ class Reason(enum.Enum):
         "P505",
         "loop-guard",
         Verdict.HELD,
-        "{what} was bought for it {times} and did not take it, so it is not bought again now",
+        "{what} was bought for it {times} and did not take it: {detail}",
     )
     NEVER_JOINED = (
         "P506",
         "loop-guard",
         Verdict.HELD,
-        "{times} a claim of pool {pool} made for it ended before its node was ready",
+        "a claim of pool {pool} for it ended {times} before its node was ready",
     )
 
     def __init__(self, code: str, kind: str, verdict: Verdict, template: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from nodewright_controller.api.labels import CAPACITY_TYPE, RESERVED
 from nodewright_controller.scheduling.states import State
+from nodewright_controller.scheduling.type_index import TypeIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,15 @@ class Reservations:
         if self._strict and held and not possible:
             return Wait()
         return Held(possible)
+
+    @staticmethod
+    def kinds_of(index: TypeIndex, ids: frozenset[str]) -> int:
+        """Return the kinds of offerings that buy from these reservations."""
+        mask = 0
+        for position, kind in enumerate(index.kinds):
+            if kind.reservation in ids:
+                mask |= 1 << position
+        return mask
 
     def hold(self, before: frozenset[str], after: frozenset[str]) -> None:
         """Give back what a claim no longer holds and take what it newly holds."""

@@ -9,7 +9,7 @@ Upstream: pkg/controllers/provisioning/scheduling/scheduler.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nodewright_controller.scheduling.bins import Bins, Claim, united
@@ -18,12 +18,14 @@ from nodewright_controller.scheduling.compiled import (
     Compiled,
     PodClass,
     QueuedPod,
+    barred_types,
     tolerations_of,
 )
 from nodewright_controller.scheduling.decision import Decision
 from nodewright_controller.scheduling.decode import decode
 from nodewright_controller.scheduling.domains import Demand, DemandReader, pinned
 from nodewright_controller.scheduling.explain import Explainer
+from nodewright_controller.scheduling.limits import Limits
 from nodewright_controller.scheduling.node_index import conflicting
 from nodewright_controller.scheduling.pools import CompiledPool
 from nodewright_controller.scheduling.problem import MinValuesPolicy, Problem
@@ -85,8 +87,10 @@ class Round:
         self._compiled = compiled
         self._options = compiled.problem.options
         self._table = compiled.table
+        self._best_effort = self._options.min_values_policy is MinValuesPolicy.BEST_EFFORT
         self.bins = Bins(compiled)
         self.demands = DemandReader(compiled)
+        self._limits = Limits()
         self._reservations = Reservations(
             strict=self._options.reserved_strict, credits=self._options.reservation_credits
         )
@@ -270,6 +274,8 @@ class Round:
             mask &= claim.pool.free_of(shape.ports)
         if shape.volumes.attached:
             mask &= claim.pool.attaching(united(claim.attached, shape.volumes.attached))
+        if pod_class.bars:
+            mask &= ~barred_types(pod_class, claim.pool)
         return mask
 
     def _remember(
@@ -308,23 +314,36 @@ class Round:
             if state is None:
                 continue
             stepped = True
-            settled = pinned(state, types, demands, self._table)
-            if settled is None:
-                continue
-            fit = self._finished(pool, settled, types, claim)
+            fit = self._settle(pool, state, types, demands, claim)
             if fit is not None:
                 return fit, True
         return None, stepped
 
-    def _finished(
-        self, pool: CompiledPool, state: State, types: int, claim: Claim | None
+    def _settle(
+        self,
+        pool: CompiledPool,
+        state: State,
+        types: int,
+        demands: list[Demand],
+        claim: Claim | None,
     ) -> _Fit | None:
-        """Return the fit if the pool's minValues and the reservations agree to it."""
+        """Return the fit in the best domains, or in the best that leave the pool's minValues."""
         relaxed = claim.min_values_relaxed if claim is not None else False
-        if pool.min_values and not relaxed and pool.unmet_min_values(state, state.types & types):
-            if claim is not None or self._options.min_values_policy is MinValuesPolicy.STRICT:
-                return None
-            relaxed = True
+        enough: Callable[[State], bool] | None = None
+        if pool.min_values and not relaxed:
+
+            def enough(settled: State) -> bool:
+                return not pool.unmet_min_values(settled, settled.types & types)
+
+        settled = pinned(state, types, demands, self._table, enough)
+        if settled is None and enough is not None and claim is None and self._best_effort:
+            settled, relaxed = pinned(state, types, demands, self._table), True
+        return None if settled is None else self._reserved(pool, settled, types, claim, relaxed)
+
+    def _reserved(
+        self, pool: CompiledPool, state: State, types: int, claim: Claim | None, relaxed: bool
+    ) -> _Fit | None:
+        """Return the fit if the reservations agree to it."""
         held: frozenset[str] = claim.reserved if claim is not None else frozenset()
         if pool.has_reservations:
             verdict = self._reservations.decide(state, state.types & types, held)
@@ -334,8 +353,18 @@ class Round:
                 case UsedUp():
                     return None
                 case Held(ids):
-                    held = ids
+                    held = ids if self._stays_broad(pool, state, types, ids) else frozenset()
         return _Fit(state, types, held, relaxed)
+
+    def _stays_broad(
+        self, pool: CompiledPool, state: State, types: int, ids: frozenset[str]
+    ) -> bool:
+        """Whether what the reservations are for meets the pool's minValues by itself."""
+        if not ids or not pool.min_values:
+            return True
+        kinds = state.kinds & Reservations.kinds_of(state.index, ids)
+        left = state.types & types & state.index.offered(kinds)
+        return not pool.unmet_min_values(state, left, kinds)
 
     def _put(self, queued: QueuedPod, claim: Claim, fit: _Fit) -> None:
         changed = fit.state is not claim.state
@@ -392,13 +421,10 @@ class Round:
             if not types & choice_state.types:
                 continue
             if pool.limits:
-                types &= pool.within_limits()
+                types = self._limits.allowing(pool, types & choice_state.types)
             if not types & choice_state.types:
                 continue
-            settled = pinned(choice_state, types, demands, self._table)
-            if settled is None:
-                continue
-            fit = self._finished(pool, settled, types, None)
+            fit = self._settle(pool, choice_state, types, demands, None)
             if fit is not None:
                 self._open(queued, pool, fit)
                 return True
@@ -418,9 +444,7 @@ class Round:
         totals = [0] * len(self._compiled.resources)
         claim = Claim(number, pool, fit.state, fit.types, totals)
         if pool.limits:
-            claim.counted = pool.largest_capacity(fit.state.types & fit.types)
-            for resource, amount in claim.counted.items():
-                pool.limits_left[resource] -= amount
+            self._limits.count(claim)
         self.bins.add_claim(claim)
         self._put(queued, claim, fit)
 

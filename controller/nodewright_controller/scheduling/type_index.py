@@ -1,19 +1,30 @@
 """The instance types of a pool as bit masks: by label value, by offering, by price.
 
 Requirements become masks of types here, once per requirement. Which requirements a claim has is
-kept in `scheduling.states`.
+kept in `scheduling.states`. An index outlives its round: as long as the same instance types are
+offered, the next round finds everything as it was (`type_index`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
+from nodewright_controller.api.labels import CAPACITY_RESERVATION_ID
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.requirements import Requirements
+from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.scheduling.thresholds import Threshold
 
-_NEGATIVE = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
+_NEGATIVE: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
+_KEPT_INDEXES: Final = 8
+"""Each pool with a node class of its own has one; most clusters have a few."""
+_KEPT_REQUIREMENTS: Final = 4096
+_KEPT_ORDERS: Final = 256
+_KEPT_ROOMS: Final = 16
 
 
 @dataclass(slots=True)
@@ -30,6 +41,24 @@ class OfferingKind:
     reservation: str = ""
     """Id of the capacity reservation; empty for other capacity types."""
     reserved_capacity: int = 0
+
+
+@dataclass(slots=True)
+class Room:
+    """What daemons leave of each type."""
+
+    left: list[Resources]
+    usable: int
+    """Types of which daemons do not take more than there is."""
+    thresholds: dict[str, Threshold] = field(default_factory=dict)
+
+    def of(self, resource: str) -> Threshold:
+        """Return the types by what is left of a resource."""
+        found = self.thresholds.get(resource)
+        if found is None:
+            found = Threshold([left.get(resource, 0) for left in self.left])
+            self.thresholds[resource] = found
+        return found
 
 
 class _LabelIndex:
@@ -68,17 +97,38 @@ class TypeIndex:
 
     def __init__(self, types: Sequence[InstanceType], reservation_label: str) -> None:
         self.types = tuple(types)
+        self.names = [instance_type.name for instance_type in self.types]
         self.everything = (1 << len(self.types)) - 1
         self.labels = _label_indexes(self.types)
         self.kinds = _offering_kinds(self.types, reservation_label)
         self.prices = _prices(self.types, self.kinds)
+        self.rooms: dict[Hashable, Room] = {}
+        """What is left of the types, by what daemons take of them; kept by `scheduling.pools`."""
+        self._capacity: dict[str, Threshold] = {}
         self._allowing: dict[Requirement, int] = {}
-        self._by_price: dict[int, tuple[tuple[float, int], ...]] = {}
+        self._by_price: dict[int, tuple[Sequence[float], Sequence[int]]] = {}
         self.kind_values: dict[str, dict[str, int]] = {}
         for position, kind in enumerate(self.kinds):
             for key, value in kind.requirements.labels().items():
                 values = self.kind_values.setdefault(key, {})
                 values[value] = values.get(value, 0) | (1 << position)
+
+    def capacity(self, resource: str) -> Threshold:
+        """Return the types by what their machines have of a resource."""
+        found = self._capacity.get(resource)
+        if found is None:
+            found = Threshold([t.capacity.get(resource, 0) for t in self.types])
+            self._capacity[resource] = found
+        return found
+
+    def trim(self) -> None:
+        """Forget answers to questions of former rounds, where there are many."""
+        if len(self._allowing) > _KEPT_REQUIREMENTS:
+            self._allowing = {}
+        if len(self._by_price) > _KEPT_ORDERS:
+            self._by_price = {}
+        if len(self.rooms) > _KEPT_ROOMS:
+            self.rooms = {}
 
     def allowing(self, asked: Requirement) -> int:
         """Return the types whose own labels meet the requirement; a type without it does, too."""
@@ -126,32 +176,41 @@ class TypeIndex:
                 mask |= kind.available
         return mask
 
-    def by_price(self, kinds: int) -> tuple[tuple[float, int], ...]:
-        """Return (price per hour, type) of all types, by cheapest launchable offering, then name.
+    def launchable(self, kinds: int) -> int:
+        """Return the types of which one can be had now, among these kinds of offerings."""
+        mask = 0
+        for position, kind in enumerate(self.kinds):
+            if kinds >> position & 1:
+                mask |= kind.launchable
+        return mask
 
-        Types without one come last, at infinite price.
-        """
+    def by_price(self, kinds: int) -> Sequence[int]:
+        """Return all types by cheapest launchable offering, then name; those without come last."""
+        return self._priced(kinds)[1]
+
+    def cheapest(self, types: int, kinds: int) -> float:
+        """Return the lowest price among the types and kinds; infinite if nothing can be had."""
+        prices, order = self._priced(kinds)
+        for price, number in zip(prices, order, strict=True):
+            if types >> number & 1:
+                return price
+        return float("inf")
+
+    def _priced(self, kinds: int) -> tuple[Sequence[float], Sequence[int]]:
         found = self._by_price.get(kinds)
         if found is None:
             rows = []
-            for number, instance_type in enumerate(self.types):
+            for number, name in enumerate(self.names):
                 prices = [
                     price
                     for position, price in self.prices[number].items()
                     if kinds >> position & 1 and self.kinds[position].launchable >> number & 1
                 ]
-                rows.append((min(prices, default=float("inf")), instance_type.name, number))
+                rows.append((min(prices, default=float("inf")), name, number))
             rows.sort()
-            found = tuple((price, number) for price, _, number in rows)
+            found = [price for price, _, _ in rows], [number for _, _, number in rows]
             self._by_price[kinds] = found
         return found
-
-    def cheapest(self, types: int, kinds: int) -> float:
-        """Return the lowest price among the types and kinds; infinite if nothing can be had."""
-        for price, number in self.by_price(kinds):
-            if types >> number & 1:
-                return price
-        return float("inf")
 
     def cheapest_kind(self, number: int, kinds: int) -> tuple[float, OfferingKind] | None:
         """Return the cheapest launchable way to buy a type; ties go to what sorts first by name."""
@@ -175,6 +234,23 @@ class TypeIndex:
         if index is None:
             return None
         return {value: mask & types for value, mask in index.by_value.items() if mask & types}
+
+
+_indexes: OrderedDict[tuple[int, ...], TypeIndex] = OrderedDict()
+# By the identity of the types, which the index itself keeps alive. Only speed depends on it.
+
+
+def type_index(types: Sequence[InstanceType]) -> TypeIndex:
+    """Return the index of the types; rounds that offer the same objects share it."""
+    identity = tuple(map(id, types))
+    found = _indexes.get(identity)
+    if found is None:
+        found = TypeIndex(types, CAPACITY_RESERVATION_ID)
+        _indexes[identity] = found
+        while len(_indexes) > _KEPT_INDEXES:
+            _indexes.popitem(last=False)
+    found.trim()
+    return found
 
 
 def _label_indexes(types: Sequence[InstanceType]) -> dict[str, _LabelIndex]:

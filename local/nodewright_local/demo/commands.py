@@ -3,7 +3,7 @@
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nodewright_local.demo.errors import StoryError
@@ -19,18 +19,17 @@ class Commands:
         self._environ = dict(environ)
         self._screen = screen
 
-    def show(
-        self, *command: str, quiet: bool = False, longest_line: int | None = None, stdin: str = ""
-    ) -> str:
-        """Run a command, show it and what it prints, and return that."""
-        self._screen.command(shlex.join(command))
-        answer = self.run(*command, stdin=stdin)
-        if not quiet:
-            self._screen.output(_cut(answer, longest_line))
-        return answer
+    def show(self, *command: str, longest_line: int | None = None) -> str:
+        """Run a command, show it and what it prints, and return its answer.
 
-    def run(self, *command: str, stdin: str = "") -> str:
-        """Run a command without showing anything; raises `StoryError` when it fails."""
+        Raises `StoryError` when it fails.
+        """
+        self._screen.command(shlex.join(command))
+        answer = self._run(command)
+        self._screen.output(_cut(answer.stdout or answer.stderr, longest_line))
+        return answer.stdout
+
+    def _run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         program = shutil.which(command[0], path=self._environ["PATH"])
         if program is None:
             raise StoryError(f"{command[0]} is not on the PATH {self._environ['PATH']}")
@@ -38,7 +37,7 @@ class Commands:
             answer = subprocess.run(
                 [program, *command[1:]],
                 env=self._environ,
-                input=stdin,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 check=False,
@@ -49,7 +48,7 @@ class Commands:
         if answer.returncode != 0:
             said = (answer.stderr or answer.stdout).strip()
             raise StoryError(f"{shlex.join(command)} failed: {said}")
-        return answer.stdout
+        return answer
 
 
 def write_kubeconfig(text: str, path: Path) -> Path:

@@ -35,12 +35,11 @@ class Screen:
 
     def heading(self, number: int, total: int, title: str, words: str) -> None:
         """Open a step: its number, its name, and a sentence on what is going to happen."""
+        prefix = f"── {number}/{total}  "
+        rule = "─" * max(3, min(self._console.width, WIDTH) - len(prefix) - len(title) - 1)
         self._console.print()
-        rule = "─" * max(3, min(self._console.width, WIDTH) - len(title) - 12)
         self._console.print(
-            Text.assemble(
-                (f"── {number}/{total}  ", "dim"), (title, "bold cyan"), (f" {rule}", "dim")
-            )
+            Text.assemble((prefix, "dim"), (title, "bold cyan"), (f" {rule}", "dim"))
         )
         self._console.print(Text(words), width=min(self._console.width, WIDTH))
 
@@ -79,8 +78,14 @@ class Screen:
         self._console.print(f"[bold cyan]{escape(text)}[/bold cyan]")
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -> None:
-        """Show rows under headers; the last `right` columns are numbers."""
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        """Show rows under headers, if there are any; the last `right` columns are numbers."""
+        table = Table(
+            box=None,
+            pad_edge=False,
+            padding=(0, 2, 0, 0),
+            header_style="dim",
+            show_header=any(headers),
+        )
         for index, header in enumerate(headers):
             is_number = index >= len(headers) - right
             table.add_column(header, justify="right" if is_number else "left", no_wrap=True)

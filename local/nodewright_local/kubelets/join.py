@@ -78,8 +78,8 @@ async def join(
             )
             if created:
                 status["conditions"] = first_conditions(now())
-            await api.patch(f"{_path(instance)}/status", {"status": status})
-            await register_driver(api, instance, hardware)
+            node = await api.patch(f"{_path(instance)}/status", {"status": status})
+            await register_driver(api, node, instance, hardware)
         except (ApiError, ApiUnreachable, KeyError) as error:
             raise _explain(error, instance, bootstrap) from error
     return Joined(

@@ -14,6 +14,7 @@ from nodewright_local.kubelets.capacity import (
 )
 from nodewright_local.kubelets.instance import Hardware, Instance
 from nodewright_local.kubelets.userdata.bootstrap import Bootstrap
+from nodewright_local.kubelets.volumes.names import DRIVER_ZONE, ZONE
 
 KWOK_ANNOTATION = "kwok.x-k8s.io/node"
 """kwok heartbeats a node while this annotation is ``fake``."""
@@ -61,7 +62,8 @@ def machine_labels(instance: Instance, zone_id: str | None) -> dict[str, str]:
         "kubernetes.io/hostname": instance.private_dns_name,
         "node.kubernetes.io/instance-type": instance.instance_type,
         "topology.kubernetes.io/region": instance.region,
-        "topology.kubernetes.io/zone": instance.zone,
+        ZONE: instance.zone,
+        DRIVER_ZONE: instance.zone,  # a kubelet adds it when the EBS driver registers
     }
     return {**labels, "topology.k8s.aws/zone-id": zone_id} if zone_id else labels
 

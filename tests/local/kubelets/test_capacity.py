@@ -193,6 +193,32 @@ def test_hardware_is_read_from_ec2s_description() -> None:
 
 
 @pytest.mark.parametrize(
+    ("limit", "kind", "volumes", "interfaces", "left"),
+    [
+        (27, "shared", 1, 1, 26),
+        (27, "shared", 2, 3, 23),  # further interfaces take slots where they are shared
+        (32, "dedicated", 2, 3, 30),
+        (3, "shared", 2, 3, 1),
+    ],
+)
+def test_the_machines_own_volumes_take_places_from_the_pods(
+    limit: int, kind: str, volumes: int, interfaces: int, left: int
+) -> None:
+    description = {
+        "VCpuInfo": {"DefaultVCpus": 2},
+        "MemoryInfo": {"SizeInMiB": 8192},
+        "NetworkInfo": {"MaximumNetworkInterfaces": 3, "Ipv4AddressesPerInterface": 10},
+        "EbsInfo": {"MaximumEbsAttachments": limit, "AttachmentLimitType": kind},
+    }
+
+    found = parse_hardware(
+        description, root_volume_gib=20, own_volumes=volumes, own_interfaces=interfaces
+    )
+
+    assert found.volumes_for_pods == left
+
+
+@pytest.mark.parametrize(
     ("text", "units", "milli"),
     [
         ("1", 1, 1000),

@@ -29,9 +29,13 @@ def test_a_node_carries_what_user_data_and_machine_say() -> None:
             "node.kubernetes.io/instance-type": "m5.large",
             "topology.kubernetes.io/region": "us-west-2",
             "topology.kubernetes.io/zone": "us-west-2a",
+            "topology.ebs.csi.aws.com/zone": "us-west-2a",
             "topology.k8s.aws/zone-id": "usw2-az1",
         },
-        "annotations": {"kwok.x-k8s.io/node": "fake"},
+        "annotations": {
+            "kwok.x-k8s.io/node": "fake",
+            "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+        },
     }
     assert node["spec"] == {
         "providerID": "aws:///us-west-2a/i-0123456789abcdef0",

@@ -18,7 +18,9 @@ import (
 
 // World is one question: a cluster, the pods that wait in it, and what can be bought.
 type World struct {
-	Name                   string                         `json:"name"`
+	Name string `json:"name"`
+	// Runs is how often to decide it: Karpenter breaks some ties by chance.
+	Runs                   int                            `json:"runs"`
 	PreferencePolicy       string                         `json:"preferencePolicy"`
 	MinValuesPolicy        string                         `json:"minValuesPolicy"`
 	WellKnownLabels        []string                       `json:"wellKnownLabels"`

@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
-from nodewright_local.kubelets.api import ApiClient, ApiError, ApiUnreachable
+from nodewright_local.kubelets.api import MERGE_PATCH, ApiClient, ApiError, ApiUnreachable
 from nodewright_local.kubelets.aws_api import AWS_ERRORS
 from nodewright_local.kubelets.volumes.attacher import Attacher
+from nodewright_local.kubelets.volumes.csi_node import without_agent_taint
 from nodewright_local.kubelets.volumes.ebs import Ebs
 from nodewright_local.kubelets.volumes.mounts import CONDITION, can_mount, waits_for_volumes
 from nodewright_local.kubelets.volumes.names import DRIVER, STORAGE
@@ -22,6 +24,8 @@ from nodewright_local.kubelets.volumes.watching import Storage, read_storage
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
+POLLS_PER_LOOK_AT_NODES = 5
+"""A driver's pod takes some seconds to start; and the list of nodes is the longest."""
 STORAGE_CLASS = "gp3"
 
 CSI_DRIVER: dict[str, Any] = {
@@ -58,10 +62,12 @@ class VolumeController:
         await self._install()
         provisioner = Provisioner(api=self.api, ebs=self.ebs)
         attacher = Attacher(api=self.api, ebs=self.ebs)
-        while True:
+        for poll in count(1):
             try:
                 storage = await read_storage(self.api)
                 await self._advance(storage, provisioner, attacher)
+                if poll % POLLS_PER_LOOK_AT_NODES == 0:
+                    await self._remove_agent_taints()
             except (ApiError, ApiUnreachable) as error:
                 log.debug("volumes wait: %s", error)
             await asyncio.sleep(POLL_SECONDS)
@@ -91,6 +97,18 @@ class VolumeController:
             await _carefully(provisioner.take_back(volume, storage), volume)
         if storage.claims:
             await self._start_pods(storage)
+
+    async def _remove_agent_taints(self) -> None:
+        """With the administrator's rights: a kubelet may not change its own taints."""
+        nodes = await self.api.get("/api/v1/nodes", resourceVersion="0")
+        for node in nodes["items"]:
+            patch = without_agent_taint(node)
+            if patch is not None:
+                path = f"/api/v1/nodes/{node['metadata']['name']}"
+                await _carefully(self._patch(path, patch), node)
+
+    async def _patch(self, path: str, patch: dict[str, Any]) -> None:
+        await self.api.patch(path, patch, MERGE_PATCH)
 
     async def _start_pods(self, storage: Storage) -> None:
         pods = await self.api.get("/api/v1/pods", fieldSelector="status.phase=Pending")

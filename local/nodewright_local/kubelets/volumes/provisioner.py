@@ -143,17 +143,21 @@ class Provisioner:
             self.attempts.failed(uid)
             log.warning("%s stays: %s", volume["metadata"]["name"], error)
             return
-        if "deletionTimestamp" not in volume["metadata"]:
-            volume = await self.api.delete(path)
-        finalizers = [
-            item for item in volume["metadata"].get("finalizers", ()) if item != VOLUME_FINALIZER
-        ]
         try:
-            await self.api.patch(path, {"metadata": {"finalizers": finalizers}}, MERGE_PATCH)
+            if "deletionTimestamp" in volume["metadata"]:
+                await self.api.patch(path, _without_finalizer(volume), MERGE_PATCH)
+                log.info("volume %s is deleted", volume["metadata"]["name"])
+            else:
+                await self.api.delete(path)  # the next round finds it on its way out
         except ApiError as error:
-            if error.status != 404:
+            if error.status not in (404, 409):  # 409: other finalizers have changed meanwhile
                 raise
-        log.info("volume %s is deleted", volume["metadata"]["name"])
+
+
+def _without_finalizer(volume: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = volume["metadata"]
+    kept = [item for item in metadata.get("finalizers", ()) if item != VOLUME_FINALIZER]
+    return {"metadata": {"finalizers": kept, "resourceVersion": metadata["resourceVersion"]}}
 
 
 def _path(claim: Mapping[str, Any]) -> str:
