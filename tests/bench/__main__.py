@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nodewright_local.progress import ConsoleProgress, Progress
@@ -21,7 +21,7 @@ from tests.bench.measure import (
     karpenters_benchmark,
     ours,
 )
-from tests.bench.report import Result, memory_rows, table, write
+from tests.bench.report import HEAD, Result, memory_rows, write
 from tests.parity.binary import BuildError, Program, binary
 
 FOLDER = Path("build/bench")
@@ -39,15 +39,14 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def run(chosen: Sequence[Case], progress: Progress, *, alone: bool = False) -> list[Result]:
-    """Measure the cases one after the other.
+def run(chosen: Sequence[Case], progress: Progress, *, alone: bool = False) -> Iterator[Result]:
+    """Measure the cases one after the other, and yield each as soon as it is known.
 
     Raises:
         BuildError: Karpenter's programs cannot be built.
 
     """
     programs = {} if alone else {one: binary(one, progress) for one in Program}
-    results = []
     for case in chosen:
         with progress.step(case.title), tempfile.TemporaryDirectory() as scratch:
             benchmark: Measured | None = None
@@ -59,29 +58,37 @@ def run(chosen: Sequence[Case], progress: Progress, *, alone: bool = False) -> l
                     )
                 same = karpenter_on_the_same_pods(programs[Program.PARITY], case, Path(scratch))
             measured = ours(case)
-        results.append(Result(case=case, ours=measured, benchmark=benchmark, same_pods=same))
-    return results
+        yield Result(case=case, ours=measured, benchmark=benchmark, same_pods=same)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table and write the files."""
+    """Print the table and write the files, both line by line as they come to be known."""
     asked = arguments(argv)
     chosen = [one for one in cases(asked.sizes) if one.name.startswith(asked.only)]
+    results: list[Result] = []
+    paths: list[Path] = []
+    print_line(HEAD)
     try:
-        results = run(chosen, ConsoleProgress(), alone=asked.alone)
+        for result in run(chosen, ConsoleProgress(), alone=asked.alone):
+            results.append(result)
+            print_line(result.line())
+            paths = write(asked.output, results)
     except (BuildError, RuntimeError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    sys.stdout.write(table(results) + "\n")
     mix = [one for one in results if one.case.group == "scheduling-mix"]
     if len(mix) > 1:
-        for row in memory_rows(mix[0], mix[-1]):
-            sys.stdout.write(
-                f"{row['name']}: {row['ours']} MiB, Karpenter {row['karpenter']} MiB\n"
-            )
-    for path in write(asked.output, results):
-        sys.stdout.write(f"{path}\n")
+        for found in memory_rows(mix[0], mix[-1]):
+            print_line(f"{found['name']}: {found['ours']} MiB, Karpenter {found['karpenter']} MiB")
+    for path in paths:
+        print_line(str(path))
     return 0
+
+
+def print_line(text: str) -> None:
+    """Write a line at once, also into a pipe."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from tests.bench.measure import Measured
 MIB: Final = 2**20
 Row = dict[str, str | float | None]
 """One quantity: name, ours, karpenter, unit, ratio; null where Karpenter was not asked."""
-_HEAD: Final = (
+HEAD: Final = (
     f"{'case':<34} | {'pods/s':>9}{'Karp.':>9}{'ratio':>8} | {'nodes':>6}{'Karp.':>7} |"
     f"{'$/h':>10}{'Karp.':>10}{'ratio':>7} |{'MiB':>6}{'Karp.':>7}"
 )
@@ -78,11 +78,6 @@ class Result:
 def _cell(row: Row, key: str, width: int, digits: int = 0) -> str:
     value = row[key]
     return f"{value:>{width},.{digits}f}" if isinstance(value, float) else f"{'-':>{width}}"
-
-
-def table(results: Iterable[Result]) -> str:
-    """Return the table, one line per case."""
-    return "\n".join([_HEAD, "-" * len(_HEAD), *(one.line() for one in results)])
 
 
 def row(name: str, ours: float, karpenter: float | None, unit: str) -> Row:

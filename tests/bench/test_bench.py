@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(3600)]
 @pytest.fixture(scope="module")
 def beside_karpenter() -> Result:
     try:
-        return run([case("mix-500")], ConsoleProgress())[0]
+        return next(run([case("mix-500")], ConsoleProgress()))
     except BuildError as error:
         pytest.skip(str(error))
 

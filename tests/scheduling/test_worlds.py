@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nodewright_controller.scheduling.decision import message
+from nodewright_controller.scheduling.fixes import edited, with_fixes
 from nodewright_controller.scheduling.problem import Problem
-from nodewright_controller.scheduling.solver import solve
+from nodewright_controller.scheduling.solver import places, solve
 
 from tests.builders import shuffled
 from tests.scheduling.judge import judge
@@ -45,3 +46,16 @@ def test_every_refusal_has_a_line_that_a_person_can_read(problem: Problem) -> No
         assert line.endswith(f"[{refused.code}]")
         assert len(line.encode()) <= 1000
         assert "{" not in line
+
+
+@pytest.mark.timeout(120)
+@_SLOW
+@given(worlds())
+def test_every_fix_that_is_told_places_the_pod(problem: Problem) -> None:
+    decision = with_fixes(problem, solve(problem))
+
+    for refused in decision.unschedulable:
+        alike = {one.pod for one in decision.unschedulable if one.like == refused.like}
+        for fix in refused.fixes or ():
+            assert places(edited(problem, fix.edits, alike), refused.like)
+            assert len(fix.edits) <= 2

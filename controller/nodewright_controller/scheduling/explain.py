@@ -19,12 +19,14 @@ from nodewright_controller.api.labels import (
 )
 from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.scheduling.bins import Bins
+from nodewright_controller.scheduling.checks import listed, values_text
 from nodewright_controller.scheduling.compiled import Compiled, PodClass
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.domains import DemandReader
-from nodewright_controller.scheduling.edits import DropRule, Edit, ReplaceValue
+from nodewright_controller.scheduling.edits import Edit
 from nodewright_controller.scheduling.hints import near_value
-from nodewright_controller.scheduling.pool_checks import PoolChecks, listed, values_text
+from nodewright_controller.scheduling.pod_edits import DropRule, ReplaceValue
+from nodewright_controller.scheduling.pool_checks import PoolChecks
 from nodewright_controller.scheduling.reasons import NOT_MEANT, Reason
 from nodewright_controller.scheduling.states import NEGATIVE, Constraint
 
