@@ -40,6 +40,9 @@ class Result:
         """Return speed, nodes, cost and peak memory, in this order."""
         ours, theirs, same = self.ours, self.karpenter, self.same_pods
         placed = same or theirs
+        if placed is not None and placed.cut_off:
+            placed = self.benchmark
+        cost = None if same is None or same.cut_off else same.usd_per_hour
         title = self.case.title
         return [
             row(
@@ -52,7 +55,7 @@ class Result:
             row(
                 f"{title}: cost",
                 ours.usd_per_hour or 0.0,
-                same.usd_per_hour if same is not None else None,
+                cost,
                 "USD/h",
             ),
             row(

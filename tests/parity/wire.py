@@ -65,6 +65,8 @@ class KarpenterDecision(Answer, kw_only=True):
     claims: list[KarpenterClaim] | None = None
     errors: dict[str, str]
     ignored: dict[str, str] | None = None
+    cut_off: bool
+    """Whether it ran out of time."""
     failure: str = ""
     setup_seconds: float
     solve_seconds: float
@@ -81,12 +83,17 @@ class KarpenterDecision(Answer, kw_only=True):
         return sum(claim.cheapest.price for claim in self.claims or ())
 
 
-def question(name: str, problem: Problem, runs: int = 1) -> bytes:
-    """Return the problem as one JSON value; it will be decided `runs` times."""
+def question(name: str, problem: Problem, runs: int = 1, solve_seconds: float = 0.0) -> bytes:
+    """Return the problem as one JSON value.
+
+    It will be decided `runs` times; each ends after `solve_seconds` with what it has by then,
+    unless that is zero.
+    """
     return msgspec.json.encode(
         {
             "name": name,
             "runs": runs,
+            "solveSeconds": solve_seconds,
             "preferencePolicy": str(problem.options.preference_policy),
             "minValuesPolicy": str(problem.options.min_values_policy),
             "wellKnownLabels": sorted(labels.WELL_KNOWN),

@@ -574,24 +574,33 @@ def fresh_nodes(problem: Problem, pod: Pod) -> Iterator[tuple[InstanceType, Mapp
         hard = [taint for taint in taints if taint.effect != "PreferNoSchedule"]
         if offer.unready or not all(_tolerates(pod.spec.tolerations or (), t) for t in hard):
             continue
+        barred = {
+            bar.instance_type
+            for bar in problem.barred.get(pod.key, ())
+            if bar.node_pool == offer.node_pool.name
+        }
         for instance_type in offer.instance_types:
+            if barred & {"", instance_type.name}:
+                continue
             everything = _made(offer, instance_type, only_available=False)
             daemons = {d.key: d for ls in everything for d in _daemons_on(problem, ls, taints)}
             asked = total(pod_requests(one) for one in [pod, *daemons.values()])
             if _exceeding(asked, instance_type.allocatable):
                 continue
-            for labels in _made(offer, instance_type, only_available=True):
+            credits = bool(problem.options.reservation_credits)
+            for labels in _made(offer, instance_type, only_available=True, credits=credits):
                 if _node_rules_hold(pod, labels):
                     yield instance_type, labels
 
 
 def _made(
-    offer: PoolOffer, instance_type: InstanceType, *, only_available: bool
+    offer: PoolOffer, instance_type: InstanceType, *, only_available: bool, credits: bool = False
 ) -> list[dict[str, str]]:
     """The label sets that a node of this pool and type may have."""
     found = []
     for offering in instance_type.offerings:
-        if offering.available or not only_available:
+        launchable = offering.available if credits else offering.launchable
+        if launchable or not only_available:
             fixed = {**instance_type.requirements.labels(), **offering.requirements.labels()}
             found += _with_pool_labels(offer, fixed)
     return found

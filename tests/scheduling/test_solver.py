@@ -684,6 +684,19 @@ def test_a_reservation_that_would_break_min_values_is_not_held() -> None:
     assert set(claim.instance_types) == {"one", "two"}
 
 
+def test_a_zone_with_nothing_but_a_full_reservation_is_no_domain() -> None:
+    sold = [
+        offering("a", "on-demand", 0.1),
+        offering("b", "reserved", 0.0, reservation="cr-1", reserved=0),
+    ]
+    replicas = [pod(f"web-{n}", labels=WEB, spreads=[spread("zone", WEB)]) for n in range(3)]
+
+    decision = solve(world(nodepool(), instance_type(offerings=sold), *replicas))
+
+    assert not decision.unschedulable
+    assert decision.new_node("web-2").zone == "a"
+
+
 def test_pods_on_a_node_that_is_going_count_where_the_constraint_counts() -> None:
     spreads = [spread("zone", WEB)]
     problem = world(

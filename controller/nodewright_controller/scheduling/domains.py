@@ -148,8 +148,20 @@ class DemandReader:
             for alternative in pod_class.shape.required:
                 state = pool.root.step(alternative) if pool.root is not None else None
                 if state is not None:
-                    values = state.values(key) or {}
-                    yield from (value for value, types in values.items() if types & holding)
+                    yield from self._values_to_be_had(state, holding, key)
+
+    def _values_to_be_had(self, state: State, types: int, key: str) -> Iterator[str]:
+        """Yield the values of nodes that could be bought now; a full reservation makes none."""
+        index = state.index
+        in_kinds = index.kind_values.get(key)
+        if in_kinds is None or self._compiled.problem.options.reservation_credits:
+            values = state.values(key) or {}
+            yield from (value for value, found in values.items() if found & types)
+            return
+        allowed = state.requirements.of(key)
+        for value, kinds in in_kinds.items():
+            if allowed.has(value) and index.launchable(kinds & state.kinds) & state.types & types:
+                yield value
 
     def _everywhere(self, key: str, known: ClassLevel) -> frozenset[str]:
         values = set(self._compiled.nodes.labels.get(key, ()))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +22,12 @@ type Decision struct {
 	Claims     []Claim           `json:"claims"`
 	Errors     map[string]string `json:"errors"`
 	// Ignored are pods that Karpenter does not even try, with what its validation says.
-	Ignored      map[string]string `json:"ignored"`
-	Failure      string            `json:"failure,omitempty"`
-	SetupSeconds float64           `json:"setupSeconds"`
-	SolveSeconds float64           `json:"solveSeconds"`
+	Ignored map[string]string `json:"ignored"`
+	// CutOff is whether the solve ran out of time.
+	CutOff       bool    `json:"cutOff"`
+	Failure      string  `json:"failure,omitempty"`
+	SetupSeconds float64 `json:"setupSeconds"`
+	SolveSeconds float64 `json:"solveSeconds"`
 }
 
 // Claim is a node that Karpenter would ask for.
@@ -102,14 +105,26 @@ func decide(ctx context.Context, world *World) Decision {
 		return decision
 	}
 	begun = time.Now()
-	results, err := scheduler.Solve(ctx, pods)
+	results, err := solve(ctx, scheduler, pods, world.SolveSeconds)
 	decision.SolveSeconds = time.Since(begun).Seconds()
-	if err != nil {
+	decision.CutOff = errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !decision.CutOff {
 		decision.Failure = err.Error()
 		return decision
 	}
 	decision.fill(results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes))
 	return decision
+}
+
+func solve(
+	ctx context.Context, scheduler *scheduling.Scheduler, pods []*corev1.Pod, seconds float64,
+) (scheduling.Results, error) {
+	if seconds > 0 {
+		limited, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
+		defer cancel()
+		ctx = limited
+	}
+	return scheduler.Solve(ctx, pods)
 }
 
 func untried(ctx context.Context, made *cluster, world *World, tried []*corev1.Pod) map[string]string {

@@ -20,7 +20,9 @@ import (
 type World struct {
 	Name string `json:"name"`
 	// Runs is how often to decide it: Karpenter breaks some ties by chance.
-	Runs                   int                            `json:"runs"`
+	Runs int `json:"runs"`
+	// SolveSeconds ends the solve early, with what it has by then; 0 lets it end by itself.
+	SolveSeconds           float64                        `json:"solveSeconds"`
 	PreferencePolicy       string                         `json:"preferencePolicy"`
 	MinValuesPolicy        string                         `json:"minValuesPolicy"`
 	WellKnownLabels        []string                       `json:"wellKnownLabels"`
