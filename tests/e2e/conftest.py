@@ -39,7 +39,7 @@ def pytest_runtest_makereport(
     report = yield
     stage = getattr(item, "funcargs", {}).get("stage")
     if report.failed and isinstance(stage, Stage):
-        logs = stage.state.logs_dir
+        logs = stage.cluster.state.logs_dir
         for log in [*sorted(logs.glob("pods/*.log")), logs / "kubelets.log", logs / "aws.log"]:
             report.sections.append((log.name, tail(log, SHOWN_LINES)))
     return report

@@ -31,9 +31,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(
-    app: ASGIApp, host: str, port: int, tls: tuple[str, str] | None = None
-) -> None:
+async def serve(app: ASGIApp, host: str, port: int, tls: tuple[str, str] | None = None) -> None:
     """Serve an app until cancelled; `tls` is the path of a certificate chain and of its key."""
     await _Server(server_config(app, host, port, tls)).serve()
 

@@ -67,7 +67,7 @@ func newCluster(ctx context.Context, world *World) (*cluster, error) {
 			return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName}
 		}).
 		WithObjects(world.objects()...).
-		WithInterceptorFuncs(interceptor.Funcs{Get: getClusterWide}).
+		WithInterceptorFuncs(interceptor.Funcs{Get: getClusterWide, List: listOn(world)}).
 		Build()
 	made := &cluster{client: kube, state: state.NewCluster(clock.RealClock{}, kube, provider)}
 	if err := made.observe(ctx, world); err != nil {
@@ -90,6 +90,28 @@ func getClusterWide(
 		key.Namespace = ""
 	}
 	return under.Get(ctx, key, into, opts...)
+}
+
+// listOn answers "the pods of this node" from a map: the fake API server would look through all
+// pods for every node.
+func listOn(
+	world *World,
+) func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+	byNode := map[string][]corev1.Pod{}
+	for _, pod := range world.Pods {
+		byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], pod)
+	}
+	return func(ctx context.Context, under client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		asked := (&client.ListOptions{}).ApplyOptions(opts)
+		pods, isPods := list.(*corev1.PodList)
+		if isPods && asked.FieldSelector != nil {
+			if node, exact := asked.FieldSelector.RequiresExactMatch("spec.nodeName"); exact {
+				pods.Items = (&corev1.PodList{Items: byNode[node]}).DeepCopy().Items
+				return nil
+			}
+		}
+		return under.List(ctx, list, opts...)
+	}
 }
 
 // adopt points pools and claims at the node class that the fake provider owns, and gives pools that
