@@ -69,6 +69,7 @@ class Provisioner:
         self._options = options
         self._nomination = nomination
         self._first_seen: dict[str, float] = {}
+        self._told: dict[str, str] = {}
         self._guard = LoopGuard()
         self._fixes = FixMemory()
 
@@ -158,7 +159,8 @@ class Provisioner:
             if pod is None:
                 continue
             text = message(refused)
-            log.info("could not schedule pod", pod=refused.pod, code=str(refused.code), reason=text)
+            if self._told.get(refused.pod) != text:
+                log.info("could not schedule pod", pod=refused.pod, code=refused.code, reason=text)
             self._recorder.record(
                 Event(
                     about=pod,
@@ -169,6 +171,7 @@ class Provisioner:
                     dedupe_seconds=300.0,
                 )
             )
+        self._told = {refused.pod: message(refused) for refused in decision.unschedulable}
         for pod in pods.values():
             seen = self._first_seen.pop(pod.uid, None)
             if seen is not None:

@@ -30,6 +30,7 @@ from nodewright_controller.scheduling.decision import (
     Unschedulable,
     message,
 )
+from nodewright_controller.scheduling.fixes import with_fixes
 from nodewright_controller.scheduling.problem import Problem, problem_from
 from nodewright_controller.scheduling.reasons import NOT_MEANT, Reason
 from nodewright_controller.scheduling.solver import solve
@@ -48,7 +49,7 @@ def provision(session: Session) -> None:
     launch_quietly(session)
     snapshot = session.cluster.snapshot(session.clock.now())
     problem = problem_from(snapshot, session.offers(), session.options.solver)
-    decision = solve(problem)
+    decision = with_fixes(problem, solve(problem))
     views = tuple(_create(session, planned) for planned in decision.new_claims)
     after = session.cluster.snapshot(session.clock.now())
     session.outcome.rounds.append(
