@@ -74,10 +74,31 @@ async def test_a_leader_that_died_is_replaced_when_its_lease_has_run_out() -> No
     second = asyncio.create_task(lead(kube, "two", leading))
     await asyncio.sleep(14)
     assert leading == []
-    await asyncio.sleep(4)
+    await asyncio.sleep(8)
     assert leading == ["two"]
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
+
+
+async def test_the_standby_takes_over_and_not_the_leader_that_crashed_and_came_back() -> None:
+    kube, leading = FakeKube(), list[str]()
+    crashed = asyncio.create_task(lead(kube, "one", leading))
+    await asyncio.sleep(1)
+    standby = asyncio.create_task(lead(kube, "two", leading))
+    await asyncio.sleep(10)
+    lease = await kube.get(Lease, "lease", "karpenter")
+    crashed.cancel()
+    await asyncio.gather(crashed, return_exceptions=True)
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": lease.spec.lease_duration_seconds}
+    await kube.patch(Lease, "lease", {"spec": spec}, namespace="karpenter")
+
+    back = asyncio.create_task(lead(kube, "one again", leading))
+    await asyncio.sleep(30)
+
+    assert leading == ["two"]
+    for task in (standby, back):
+        task.cancel()
+    await asyncio.gather(standby, back, return_exceptions=True)
 
 
 async def test_a_leader_that_cannot_renew_stops_working_before_the_lease_runs_out() -> None:

@@ -99,7 +99,10 @@ class LeaderElection:
             return await self._create()
         spec = lease.spec
         if lease.metadata.resource_version != self._seen[0]:
-            self._seen = (lease.metadata.resource_version, now)
+            # Whoever has just started lets those that were waiting go first: a leader that crashed and
+            # came back at once must not take its own lease again before its standby may.
+            deference = 0.0 if self._seen[0] else 2 * options.retry_seconds
+            self._seen = (lease.metadata.resource_version, now + deference)
         mine = spec.holder_identity == options.identity
         alive = now - self._seen[1] < (spec.lease_duration_seconds or options.duration_seconds)
         if spec.holder_identity and not mine and alive:
