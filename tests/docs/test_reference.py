@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nodewright_controller.scheduling.reasons import Reason
 
 from stacks import config
 from stacks.config import StackConfig, key_of
@@ -104,6 +105,26 @@ def member_rows(members: dict[str, Any], required: list[str]) -> list[str]:
     ]
 
 
+REASONS_INTRO = """# Why a pod has no node
+
+The controller says it in the `FailedScheduling` event and in its log; the line ends with a code.
+`nodewright why pod NAMESPACE/NAME` shows the whole tree.
+A code never changes its meaning; the sentence before it may get better.
+The metric `nodewright_unschedulable_pods_total` counts by code.
+
+A line reads `pod/NAMESPACE/NAME VERDICT: CAUSE (SCOPE) → FIX  [CODE]`.
+Every check of every NodePool was made, and the nearest misses come first.
+Pools that are not meant for the pod are only counted.
+A fix is shown only if the same solver placed the pod after it.
+
+- `blocked`: nothing that may be built fits.
+- `starved`: it fits, but a limit or the stock says no.
+- `held`: it waits for something that will come.
+- `not ours`: somebody else decides.
+
+"""
+
+
 def components_page() -> str:
     schema = json.loads((golden.ROOT / "components" / "schema.json").read_text("utf-8"))
     parts = [COMPONENTS_INTRO]
@@ -124,6 +145,23 @@ def test_the_page_of_settings_says_what_the_code_says() -> None:
 
 def test_the_page_of_components_says_what_the_schema_says() -> None:
     golden.check_text("../../docs/reference/components.md", components_page())
+
+
+def reasons_page() -> str:
+    parts = [REASONS_INTRO, "| code | verdict | cause |\n|---|---|---|\n"]
+    for reason in sorted(Reason, key=lambda one: one.code):
+        text = re.sub(r"\{(\w+)\}", r"*\1*", reason.template)
+        parts.append(f"| {reason.code} | {reason.verdict} | {text} |\n")
+    return "".join(parts)
+
+
+def test_the_page_of_reasons_lists_every_code() -> None:
+    golden.check_text("../../docs/reference/reasons.md", reasons_page())
+
+
+def test_no_two_reasons_share_a_code() -> None:
+    codes = [reason.code for reason in Reason]
+    assert len(set(codes)) == len(codes)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
