@@ -26,7 +26,7 @@ from tests.scheduling.judge import judge
 TOLERANCE: Final = 1.02
 """How much more a single world may cost without a written reason."""
 
-RUNS: Final = 5
+RUNS: Final = 9
 """How often Karpenter decides each world."""
 
 _ZONE_OF_ITS_OWN: Final = (
