@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.e2e.stage import ALLOWANCE_S, Stage, node_class, node_pool
+from tests.local.running import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(ALLOWANCE_S)]
 
@@ -38,9 +39,14 @@ def test_tables_show_class_nodes_and_readiness(stage: Stage) -> None:
     stage.apply(node_class(stage), node_pool("web", category=["t"]))
     stage.run_pod("web")
     stage.wait_for_pod("web")
-    answer = stage.cluster.kubectl("get", "nodepools,nodeclaims,ec2nodeclasses")
+
+    def tables() -> str:
+        answer = stage.cluster.kubectl("get", "nodepools,nodeclaims,ec2nodeclasses")
+        counted = re.search(r"nodepool\.karpenter\.sh/web\s+default\s+1\s+True", answer)
+        return answer if counted else ""
+
+    answer = eventually(tables, within_s=30, what="the NodePool counts its node")
     assert re.search(r"NAME\s+NODECLASS\s+NODES\s+READY\s+AGE", answer), answer
-    assert re.search(r"nodepool\.karpenter\.sh/web\s+default\s+1\s+True", answer), answer
     assert re.search(r"NAME\s+TYPE\s+CAPACITY\s+ZONE\s+NODE\s+READY\s+AGE", answer), answer
     assert re.search(
         r"nodeclaim\.karpenter\.sh/web-\w+\s+t3a\.nano\s+on-demand\s+us-west-2", answer

@@ -27,7 +27,11 @@ from nodewright_controller.reconcilers.nodeclaim_disruption import (
     PodEventReconciler,
     is_pod_event,
 )
-from nodewright_controller.reconcilers.nodepool import NodePoolReconciler, pools_of_class
+from nodewright_controller.reconcilers.nodepool import (
+    NodePoolReconciler,
+    pool_of_claim,
+    pools_of_class,
+)
 from nodewright_controller.reconcilers.nominations import Nominations
 from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.reconcilers.volumes import Volumes
@@ -252,6 +256,12 @@ def _node_pools(ports: Ports, writes: Writes) -> Controller:
             for name in pools_of_class(world, node_class.name):
                 controller.enqueue(name)
 
+    def claim_changed(old: NodeClaim | None, new: NodeClaim | None) -> None:
+        claim = new or old
+        if claim is not None and (name := pool_of_claim(claim)):
+            controller.enqueue(name)
+
     world.node_pools.on_change(pool_changed)
     world.node_classes.on_change(class_changed)
+    world.node_claims.on_change(claim_changed)
     return controller
