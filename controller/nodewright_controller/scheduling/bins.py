@@ -84,8 +84,9 @@ class Domains:
 class Bins:
     """All bins of a round."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, *, latest_first: bool = False) -> None:
         self._compiled = compiled
+        self._latest_first = latest_first
         index = compiled.nodes
         self.nodes = index.everything
         self.first_claim = len(index.nodes)
@@ -101,6 +102,9 @@ class Bins:
         self._attached: dict[int, dict[str, set[str]]] = {}
         self._by_count: dict[int, int] = {}
         self._counts: list[int] = []
+        self._moves = 0
+        self._filled: dict[int, int] = {}
+        """Bit of a claim to the position of its last pod; kept only where it is asked for."""
 
     def claim(self, number: int) -> Claim:
         """Return the claim of a bin."""
@@ -110,7 +114,8 @@ class Bins:
         """Return (number, bit) of the bin to try first among those of the mask, which has some.
 
         Nodes come first, in their order; then claims, those with the fewest pods first, because
-        they leave the most freedom; then in the order in which they were made.
+        they leave the most freedom; then in the order in which they were made, or, if asked for,
+        the one that was filled last.
         """
         nodes = mask & self.nodes
         if nodes:
@@ -119,9 +124,17 @@ class Bins:
         for count in self._counts:
             found = mask & self._by_count[count]
             if found:
-                bit = found & -found
+                bit = self._latest(found) if self._latest_first else found & -found
                 return bit.bit_length() - 1, bit
         raise AssertionError("every claim has a count")
+
+    def _latest(self, found: int) -> int:
+        """Return the bit of the claim that was filled last; for small batches only."""
+        bits = []
+        while found:
+            bits.append(found & -found)
+            found &= found - 1
+        return max(bits, key=lambda bit: self._filled[bit])
 
     def add_claim(self, claim: Claim) -> None:
         """Take in a new claim, before its first pod is put on it."""
@@ -186,6 +199,9 @@ class Bins:
             self._by_count[new] = 0
             insort(self._counts, new)
         self._by_count[new] |= bit
+        if self._latest_first:
+            self._moves += 1
+            self._filled[bit] = self._moves
 
 
 def united(

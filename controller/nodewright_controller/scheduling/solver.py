@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nodewright_controller.scheduling.bins import Bins, Claim, united
 from nodewright_controller.scheduling.compiled import (
@@ -36,14 +37,41 @@ from nodewright_controller.scheduling.topology import Tally
 _ASK_TO_STOP_EVERY = 128
 
 
+_BOTH_ORDERS_UP_TO: Final = 96
+"""Pods in a batch for which both orders of equally full claims are tried."""
+
+
 def solve(problem: Problem) -> Decision:
     """Return where every pod goes, which nodes to make for the rest, and who goes nowhere.
 
     The order of the problem's pods, nodes and pools never changes the outcome. When the options'
     `stop` turns true, pods not yet looked at are deferred and what was decided so far is kept.
     """
+    decision = _solve(problem, latest_first=False)
+    if 1 < len(problem.pods) <= _BOTH_ORDERS_UP_TO and decision.new_claims:
+        # Which of two equally full claims is filled first is a guess, and in a small batch a wrong
+        # guess shows in the bill. A second look costs a millisecond or two.
+        other = _solve(problem, latest_first=True)
+        if _is_better(other, decision):
+            return other
+    return decision
+
+
+def _is_better(other: Decision, decision: Decision) -> bool:
+    """Whether `other` places every pod that `decision` does, for less money or on fewer nodes."""
+    if not {one.pod for one in other.unschedulable} <= {one.pod for one in decision.unschedulable}:
+        return False
+    if not {one.pod for one in other.deferred} <= {one.pod for one in decision.deferred}:
+        return False
+    return (round(other.usd_per_hour, 9), len(other.new_claims)) < (
+        round(decision.usd_per_hour, 9),
+        len(decision.new_claims),
+    )
+
+
+def _solve(problem: Problem, *, latest_first: bool) -> Decision:
     compiled = Compiled(problem)
-    round_ = Round(compiled)
+    round_ = Round(compiled, latest_first=latest_first)
     round_.run()
     return decode(
         compiled,
@@ -83,12 +111,12 @@ class _MustWait(Exception):
 class Round:
     """One run over the queue."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, *, latest_first: bool = False) -> None:
         self._compiled = compiled
         self._options = compiled.problem.options
         self._table = compiled.table
         self._best_effort = self._options.min_values_policy is MinValuesPolicy.BEST_EFFORT
-        self.bins = Bins(compiled)
+        self.bins = Bins(compiled, latest_first=latest_first)
         self.demands = DemandReader(compiled)
         self._limits = Limits()
         self._reservations = Reservations(
