@@ -10,7 +10,6 @@ from typing import Final
 import structlog
 
 from nodewright_controller.api import labels
-from nodewright_controller.api.ec2nodeclass import EC2NodeClass
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.service import Service
@@ -28,7 +27,7 @@ from nodewright_controller.main.leading import Ports
 from nodewright_controller.ports.clock import Clock
 from nodewright_controller.ports.errors import NotFound
 from nodewright_controller.ports.kube import Kube
-from nodewright_controller.reconcilers.world import World
+from nodewright_controller.reconcilers.world import World, feed
 from nodewright_controller.runtime.reconciler import Controller, Result, Singleton
 from nodewright_controller.runtime.supervise import Loop
 from nodewright_controller.settings import Settings
@@ -150,15 +149,11 @@ def _node_classes(provider: EC2Provider, ports: Ports) -> Controller:
     )
     controller = Controller("nodeclass", reconciler.reconcile)
 
-    def class_changed(_: EC2NodeClass | None, new: EC2NodeClass | None) -> None:
-        if new is not None:
-            controller.enqueue(new.name)
-
     def claim_changed(old: NodeClaim | None, new: NodeClaim | None) -> None:
         if new is None and old is not None:
             controller.enqueue(old.spec.node_class_ref.name)
 
-    world.node_classes.on_change(class_changed)
+    feed(world.node_classes, lambda node_class: controller.enqueue(node_class.name))
     world.node_claims.on_change(claim_changed)
     return controller
 

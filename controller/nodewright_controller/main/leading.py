@@ -35,7 +35,7 @@ from nodewright_controller.reconcilers.nodepool import (
 from nodewright_controller.reconcilers.nominations import Nominations
 from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.reconcilers.volumes import Volumes
-from nodewright_controller.reconcilers.world import World
+from nodewright_controller.reconcilers.world import World, feed
 from nodewright_controller.reconcilers.writes import Writes
 from nodewright_controller.runtime.batch_window import BatchWindow
 from nodewright_controller.runtime.reconciler import Controller, Singleton
@@ -140,19 +140,13 @@ def _lifecycle(ports: Ports, writes: Writes, nominations: Nominations) -> Contro
     )
     controller = Controller("nodeclaim.lifecycle", reconciler.reconcile, concurrency=100)
 
-    def claim_changed(old: NodeClaim | None, new: NodeClaim | None) -> None:
-        if new is not None:
-            controller.enqueue(new.name)
-        elif old is not None:
-            nominations.forget(old.name)
-
     def node_changed(old: Node | None, new: Node | None) -> None:
         node = new or old
         claim = world.claim_of(node) if node is not None else None
         if claim is not None:
             controller.enqueue(claim.name)
 
-    world.node_claims.on_change(claim_changed)
+    feed(world.node_claims, lambda claim: controller.enqueue(claim.name), nominations.forget)
     world.nodes.on_change(node_changed)
     return controller
 
@@ -197,18 +191,13 @@ def _consolidatable(ports: Ports, writes: Writes) -> Controller:
     reconciler = NodeClaimDisruptionReconciler(world=world, writes=writes, clock=ports.clock)
     controller = Controller("nodeclaim.disruption", reconciler.reconcile)
 
-    def claim_changed(_: NodeClaim | None, new: NodeClaim | None) -> None:
-        if new is not None:
-            controller.enqueue(new.name)
-
     def pool_changed(old: NodePool | None, new: NodePool | None) -> None:
         if new is None or (old is not None and old.metadata.generation == new.metadata.generation):
             return
-        for claim in world.node_claims.all():
-            if claim.labels.get(labels.NODEPOOL) == new.name:
-                controller.enqueue(claim.name)
+        for claim in world.claims_of_pool(new.name):
+            controller.enqueue(claim.name)
 
-    world.node_claims.on_change(claim_changed)
+    feed(world.node_claims, lambda claim: controller.enqueue(claim.name))
     world.node_pools.on_change(pool_changed)
     return controller
 
@@ -246,10 +235,6 @@ def _node_pools(ports: Ports, writes: Writes) -> Controller:
     reconciler = NodePoolReconciler(world=world, writes=writes, clock=ports.clock)
     controller = Controller("nodepool", reconciler.reconcile)
 
-    def pool_changed(_: NodePool | None, new: NodePool | None) -> None:
-        if new is not None:
-            controller.enqueue(new.name)
-
     def class_changed(old: EC2NodeClass | None, new: EC2NodeClass | None) -> None:
         node_class = new or old
         if node_class is not None:
@@ -261,7 +246,7 @@ def _node_pools(ports: Ports, writes: Writes) -> Controller:
         if claim is not None and (name := pool_of_claim(claim)):
             controller.enqueue(name)
 
-    world.node_pools.on_change(pool_changed)
+    feed(world.node_pools, lambda pool: controller.enqueue(pool.name))
     world.node_classes.on_change(class_changed)
     world.node_claims.on_change(claim_changed)
     return controller

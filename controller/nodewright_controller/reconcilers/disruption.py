@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 import structlog
 
 from nodewright_controller.api import labels
@@ -225,13 +224,8 @@ class DisruptionLoop:
 
     async def _taint(self, node: Node) -> None:
         taints = disrupted_taints(node)
-        if taints is None:
-            return
-        body = {
-            "metadata": {"resourceVersion": node.metadata.resource_version},
-            "spec": {"taints": [msgspec.to_builtins(taint) for taint in taints]},
-        }
-        await self._writes.patch_node(node, body)
+        if taints is not None:
+            await self._writes.set_taints(node, taints)
 
     async def _clean_up(self, snapshot: Snapshot) -> None:
         """Take back what a command of a former leader left on nodes that nobody disrupts any more."""
@@ -239,14 +233,9 @@ class DisruptionLoop:
             node, claim = state.node, state.node_claim
             if node is None or claim is None or state.marked_for_deletion or node.deleting:
                 continue
-            left = [t for t in node.spec.taints or () if t.key == labels.DISRUPTED_TAINT]
-            if left:
-                kept = [t for t in node.spec.taints or () if t.key != labels.DISRUPTED_TAINT]
-                body = {
-                    "metadata": {"resourceVersion": node.metadata.resource_version},
-                    "spec": {"taints": [msgspec.to_builtins(t) for t in kept]},
-                }
-                await self._writes.patch_node(node, body)
+            kept = [t for t in node.spec.taints or () if t.key != labels.DISRUPTED_TAINT]
+            if len(kept) < len(node.spec.taints or ()):
+                await self._writes.set_taints(node, kept)
             conditions = self._writes.conditions_of(claim)
             if conditions.get("DisruptionReason") is not None:
                 conditions.clear("DisruptionReason")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import structlog
 
 from nodewright_controller.api import labels
@@ -101,15 +100,8 @@ class NodeTerminationReconciler:
         if taints is None and excluded:
             return node
         current = list(node.spec.taints or ()) if taints is None else taints
-        body = {
-            "metadata": {
-                "resourceVersion": node.metadata.resource_version,
-                "labels": {labels.EXCLUDE_BALANCERS: "karpenter"},
-            },
-            "spec": {"taints": [msgspec.to_builtins(taint) for taint in current]},
-        }
         log.info("tainted node", node=node.name, taint=labels.DISRUPTED_TAINT)
-        return await self._writes.patch_node(node, body)
+        return await self._writes.set_taints(node, current, {labels.EXCLUDE_BALANCERS: "karpenter"})
 
     async def _drain(self, node: Node, claim: NodeClaim) -> Result | None:
         conditions = self._writes.conditions_of(claim)

@@ -97,9 +97,7 @@ class NodePoolReconciler:
 
     async def _restamp_claims(self, pool: NodePool, wanted: dict[str, str]) -> None:
         """Give the pool's claims the new hash version; a new way to count is no drift."""
-        for claim in self._world.node_claims.all():
-            if claim.labels.get(labels.NODEPOOL) != pool.name:
-                continue
+        for claim in self._world.claims_of_pool(pool.name):
             if claim.annotations.get(labels.NODEPOOL_HASH_VERSION) == HASH_VERSION:
                 continue
             stamp = {labels.NODEPOOL_HASH_VERSION: HASH_VERSION}

@@ -153,12 +153,13 @@ class Provisioner:
     def _report(self, decision: Decision, pods: dict[str, Pod]) -> None:
         now = asyncio.get_running_loop().time()
         metrics.UNSCHEDULABLE_PODS.labels("provisioner").set(len(decision.unschedulable))
+        told: dict[str, str] = {}
         for refused in decision.unschedulable:
             pod = pods.get(refused.pod)
             metrics.UNSCHEDULABLE_REASONS.labels(str(refused.code)).inc()
             if pod is None:
                 continue
-            text = message(refused)
+            text = told[refused.pod] = message(refused)
             if self._told.get(refused.pod) != text:
                 log.info("could not schedule pod", pod=refused.pod, code=refused.code, reason=text)
             self._recorder.record(
@@ -171,7 +172,7 @@ class Provisioner:
                     dedupe_seconds=300.0,
                 )
             )
-        self._told = {refused.pod: message(refused) for refused in decision.unschedulable}
+        self._told = told
         for pod in pods.values():
             seen = self._first_seen.pop(pod.uid, None)
             if seen is not None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
+from nodewright_controller.api.labels import NODEPOOL
 from nodewright_controller.api.meta import KubeObject
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
@@ -64,13 +65,15 @@ def _provider_of_claim(obj: KubeObject) -> str:
     return obj.status.provider_id if isinstance(obj, NodeClaim) else ""
 
 
-def feed(store: Store[K], apply: Callable[[K], None], remove: Callable[[str], None]) -> None:
+def feed(
+    store: Store[K], apply: Callable[[K], None], remove: Callable[[str], None] | None = None
+) -> None:
     """Pass every change of a store on: objects to `apply`, keys of deleted ones to `remove`."""
 
     def changed(old: K | None, new: K | None) -> None:
         if new is not None:
             apply(new)
-        elif old is not None:
+        elif old is not None and remove is not None:
             remove(old.key)
 
     store.on_change(changed)
@@ -150,6 +153,10 @@ class World:
         """Return the nodes of an instance; more than one is a fault."""
         found = (self.nodes.get(key) for key in self._nodes_by_provider.keys(provider_id))
         return [node for node in found if node is not None]
+
+    def claims_of_pool(self, name: str) -> list[NodeClaim]:
+        """Return the claims of a NodePool."""
+        return [c for c in self.node_claims.all() if c.labels.get(NODEPOOL) == name]
 
     def claim_of(self, node: Node) -> NodeClaim | None:
         """Return the NodeClaim behind a node, or None if the node is not ours."""

@@ -6,12 +6,14 @@ to the version that was read; a Conflict means that somebody else was faster, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
+
+import msgspec
 
 from nodewright_controller.api.conditions import NODE_CLAIM, Conditions
 from nodewright_controller.api.meta import KubeObject
-from nodewright_controller.api.node import Node
+from nodewright_controller.api.node import Node, Taint
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.ports.clock import Clock
 from nodewright_controller.ports.errors import NotFound
@@ -67,6 +69,16 @@ class Writes:
         written = await self.kube.patch(Node, node.name, body)
         self._world.nodes.observe(written)
         return written
+
+    async def set_taints(
+        self, node: Node, taints: Iterable[Taint], labels: Mapping[str, str] | None = None
+    ) -> Node:
+        """Replace a node's taints, and merge labels in the same write."""
+        metadata: dict[str, Any] = {"resourceVersion": node.metadata.resource_version}
+        if labels:
+            metadata["labels"] = dict(labels)
+        listed = [msgspec.to_builtins(taint) for taint in taints]
+        return await self.patch_node(node, {"metadata": metadata, "spec": {"taints": listed}})
 
     async def patch_claim(self, claim: NodeClaim, body: Mapping[str, Any]) -> NodeClaim:
         """Merge-patch a NodeClaim."""
