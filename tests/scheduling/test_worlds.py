@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nodewright_controller.scheduling.decision import message
+from nodewright_controller.scheduling.compiled import Compiled
+from nodewright_controller.scheduling.decision import Decision, message
 from nodewright_controller.scheduling.fixes import edited, with_fixes
 from nodewright_controller.scheduling.problem import Problem
-from nodewright_controller.scheduling.solver import places, solve
+from nodewright_controller.scheduling.solver import Round, places, solve
 
 from tests.builders import shuffled
 from tests.scheduling.judge import judge
@@ -33,6 +36,32 @@ def test_the_order_of_the_input_does_not_change_the_outcome(
     problem: Problem, order: list[int]
 ) -> None:
     assert solve(problem) == solve(shuffled(problem, order))
+
+
+@pytest.mark.timeout(120)
+@_SLOW
+@given(worlds(), st.booleans())
+def test_a_second_look_is_not_coloured_by_the_first(problem: Problem, latest_first: bool) -> None:
+    used = Compiled(problem)
+    Round(used).run()
+    used.rewind()
+
+    assert not any(_marks(used))
+    assert _look(used, latest_first) == _look(Compiled(problem), latest_first)
+
+
+def _marks(compiled: Compiled) -> Iterator[object]:
+    """Yield what a look has found out about bins that the next one will fill in another way."""
+    for queued in compiled.queue:
+        yield queued.pod_class.size.full
+        for known in queued.pod_class.levels:
+            yield from (known.dead, known.dead_in, known.shape_level.dead)
+
+
+def _look(compiled: Compiled, latest_first: bool) -> Decision:
+    look = Round(compiled, latest_first=latest_first)
+    look.run()
+    return look.decision()
 
 
 @pytest.mark.timeout(120)

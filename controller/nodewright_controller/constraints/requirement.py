@@ -110,8 +110,12 @@ class Requirement:
         """Whether no value is allowed (the label must be absent)."""
         return not self.complement and not self.values
 
+    @property
+    def _unbounded(self) -> bool:
+        return self.gte is None and self.lte is None
+
     def _in_bounds(self, value: str) -> bool:
-        if self.gte is None and self.lte is None:
+        if self._unbounded:
             return True
         number = integer(value)
         if number is None:
@@ -133,18 +137,24 @@ class Requirement:
             both = Requirement(self.key, True, self.values | other.values, gte, lte, min_values)
             kept = frozenset(value for value in both.values if both._in_bounds(value))
             return replace(both, values=kept)
-        if self.complement:
-            values = other.values - self.values
-        elif other.complement:
-            values = self.values - other.values
-        else:
-            values = self.values & other.values
-        bounds = Requirement(self.key, True, frozenset(), gte, lte)
-        values = frozenset(value for value in values if bounds._in_bounds(value))
+        values = self._listed_by_both(other)
+        if gte is not None or lte is not None:
+            bounds = Requirement(self.key, True, frozenset(), gte, lte)
+            values = frozenset(value for value in values if bounds._in_bounds(value))
         return Requirement(self.key, False, values, min_values=min_values)
+
+    def _listed_by_both(self, other: Requirement) -> frozenset[str]:
+        """Return the values that both sides allow, bounds apart; one side at least lists its own."""
+        if self.complement:
+            return other.values - self.values
+        if other.complement:
+            return self.values - other.values
+        return self.values & other.values
 
     def intersects(self, other: Requirement) -> bool:
         """Whether some value satisfies both sides."""
+        if self._unbounded and other._unbounded:
+            return (self.complement and other.complement) or bool(self._listed_by_both(other))
         both = self.intersection(other)
         return both.complement or bool(both.values)
 

@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import msgspec
-
-from nodewright_controller.api.labels import NODEPOOL
 from nodewright_controller.api.pod import Pod, Toleration
-from nodewright_controller.cluster.pods import is_active, pod_requests
+from nodewright_controller.cluster.pods import is_active
 from nodewright_controller.cluster.snapshot import StateNode
 from nodewright_controller.cluster.volumes import (
     NO_VOLUMES,
@@ -22,9 +19,7 @@ from nodewright_controller.cluster.volumes import (
     VolumeProblem,
     VolumeProblemKind,
 )
-from nodewright_controller.constraints.host_ports import HostPort, host_ports
-from nodewright_controller.constraints.requirement import Operator
-from nodewright_controller.constraints.selectors import Expression, Selector
+from nodewright_controller.constraints.host_ports import HostPort
 from nodewright_controller.constraints.taints import PREFER_NO_SCHEDULE, untolerated
 from nodewright_controller.kernel.resources import CPU, MEMORY, Resources
 from nodewright_controller.scheduling.decision import Refusal
@@ -36,12 +31,11 @@ from nodewright_controller.scheduling.pools import (
 )
 from nodewright_controller.scheduling.problem import Problem, ordered
 from nodewright_controller.scheduling.reasons import Reason
-from nodewright_controller.scheduling.shapes import Level, Shape, ShapeCompiler, term_namespaces
-from nodewright_controller.scheduling.states import NEGATIVE, Constraint, ConstraintTable
+from nodewright_controller.scheduling.rules import pod_term, rule_book
+from nodewright_controller.scheduling.shapes import Level, Shape, ShapeCompiler, namespaces_of
+from nodewright_controller.scheduling.states import NEGATIVE, Constraint
 from nodewright_controller.scheduling.topology import Tally, TallyBook
 from nodewright_controller.scheduling.type_index import type_index
-
-_ENCODER = msgspec.msgpack.Encoder()
 
 _UNUSABLE = {
     VolumeProblemKind.CLAIM_DELETING: "is being deleted",
@@ -124,13 +118,14 @@ class Compiled:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.table = ConstraintTable()
+        self._book = rule_book()
+        self.table = self._book.table
         self.tallies = TallyBook()
         self.owners = TallyBook()
         self.rejected: dict[str, Refusal] = {}
         self._moving = frozenset(pod.key for pod in problem.pods)
         self.daemons = compile_daemons(problem.daemon_pods, self.table)
-        self._sizes: dict[bytes, tuple[Size, tuple[HostPort, ...]]] = {}
+        self._sizes: dict[bytes, Size] = {}
         self._shapes: dict[bytes, Shape] = {}
         self._classes: dict[tuple[int, int, tuple[Bar, ...]], PodClass] = {}
         self._shape_levels: dict[tuple[int, int], ShapeLevel] = {}
@@ -148,19 +143,37 @@ class Compiled:
         queue = self._read_pods(problem.pods)
         self.resources = self._number_resources()
         self.nodes = NodeIndex(problem.nodes, self.daemons, self.resources)
-        for size, _ in self._sizes.values():
+        for size in self._sizes.values():
             size.nodes = self.nodes.fitting(size.vector)
         self.pools = self._compile_pools()
         self._own_existing_antis()
         for shape in self._shapes.values():
             self._shape_compiler.finish(shape)
-        self.keys = tuple(
-            sorted({t.key for t in (*self.tallies.all(), *self.owners.all()) if not t.by_host})
-        )
+        self.keys = tuple(sorted({tally.key for tally in self._tallies() if not tally.by_host}))
         for tally in self.tallies.all():
             tally.eligible_nodes = self._eligible_nodes(tally)
         self._count_running()
+        for tally in self._tallies():
+            tally.begin()
         self.queue = sorted(queue, key=_order)
+
+    def _tallies(self) -> Iterable[Tally]:
+        return (*self.tallies.all(), *self.owners.all())
+
+    def rewind(self) -> None:
+        """Forget what a round did, so that another can begin with the same tables."""
+        for tally in self._tallies():
+            tally.rewind()
+        for pool in self.pools:
+            pool.rewind()
+        for size in self._sizes.values():
+            size.full = 0
+        for shape_level in self._shape_levels.values():
+            shape_level.dead = 0
+        for pod_class in self._classes.values():
+            for known in pod_class.levels:
+                known.dead = 0
+                known.dead_in.clear()
 
     # Pods.
 
@@ -181,23 +194,18 @@ class Compiled:
         return queue
 
     def _read(self, pod: Pod) -> PodClass | Refusal:
-        spec = pod.spec
-        sized: list[object] = [spec.containers, spec.init_containers, spec.overhead, spec.resources]
-        if pod.status.container_statuses:
-            sized += [pod.status.container_statuses, pod.status.init_container_statuses]
-        size_key = _ENCODER.encode(sized)
-        known = self._sizes.get(size_key)
-        if known is None:
-            known = self._sizes[size_key] = (Size(pod_requests(pod)), host_ports(pod))
-        size, ports = known
+        size_key, requests, ports = self._book.needs(pod)
+        size = self._sizes.get(size_key)
+        if size is None:
+            size = self._sizes[size_key] = Size(requests)
         held = _not_planned(pod)
         if held is not None:
             return held
-        volumes = self.problem.volumes.resolve(pod) if spec.volumes else NO_VOLUMES
+        volumes = self.problem.volumes.resolve(pod) if pod.spec.volumes else NO_VOLUMES
         if isinstance(volumes, VolumeProblem):
             return _volume_refusal(volumes)
         shape = self._shape(pod, ports, volumes)
-        if _refuses_pools(shape):
+        if shape.refuses_pools:
             return Refusal(reason=Reason.NO_POOL_WANTED)
         bars = self.problem.barred.get(pod.key, ()) if self.problem.barred else ()
         identity = (shape.number, id(size), bars)
@@ -207,29 +215,21 @@ class Compiled:
         return found
 
     def _shape(self, pod: Pod, ports: tuple[HostPort, ...], volumes: PodVolumes) -> Shape:
-        spec = pod.spec
-        parts = [
-            pod.metadata.namespace,
-            pod.metadata.labels,
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-        ]
-        key = _ENCODER.encode(parts)
+        key, rules = self._book.rules(pod)
         if ports or volumes is not NO_VOLUMES:
             key += repr((ports, volumes.alternatives, sorted(volumes.attached.items()))).encode()
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = self._shape_compiler.compile(pod, ports, volumes)
+            shape = self._shape_compiler.compile(
+                pod.metadata.namespace, pod.labels, rules, ports, volumes
+            )
+            self._shapes[key] = shape
         return shape
 
     def _number_resources(self) -> tuple[str, ...]:
-        names = sorted(
-            {n for size, _ in self._sizes.values() for n, v in size.requests.items() if v}
-        )
+        names = sorted({n for size in self._sizes.values() for n, v in size.requests.items() if v})
         number = {name: position for position, name in enumerate(names)}
-        for size, _ in self._sizes.values():
+        for size in self._sizes.values():
             size.vector = tuple(
                 sorted((number[name], amount) for name, amount in size.requests.items() if amount)
             )
@@ -343,19 +343,10 @@ class Compiled:
     def _owned_by(self, pod: Pod) -> list[Tally]:
         affinity = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None
         found = []
-        for term in (affinity.required if affinity else None) or ():
-            selector = Selector.of(term.label_selector)
-            for keys, operator in (
-                (term.match_label_keys, "In"),
-                (term.mismatch_label_keys, "NotIn"),
-            ):
-                selector = selector.requiring(
-                    Expression(key, operator, frozenset((pod.labels[key],)))
-                    for key in keys or ()
-                    if key in pod.labels
-                )
-            namespaces = term_namespaces(term, pod.metadata.namespace, self.problem.namespaces)
-            found.append(self.owners.tally(term.topology_key, selector, namespaces))
+        for stated in (affinity.required if affinity else None) or ():
+            term = pod_term(pod, stated, weight=0)
+            namespaces = namespaces_of(term, self.problem.namespaces)
+            found.append(self.owners.tally(term.key, term.selector, namespaces))
         return found
 
     def _all_nodes(self) -> Iterable[tuple[StateNode, int]]:
@@ -468,16 +459,6 @@ def _not_planned(pod: Pod) -> Refusal | None:
     if terms and all(term.match_fields for term in terms):
         return Refusal(reason=Reason.BY_FIELD, parameters={"field": fields[0]})
     return None
-
-
-def _refuses_pools(shape: Shape) -> bool:
-    """Whether every way to place the pod wants a node of no pool."""
-    if not shape.required:
-        return False
-    return all(
-        any(r.key == NODEPOOL and r.operator is Operator.DOES_NOT_EXIST for r in one.stated)
-        for one in shape.required
-    )
 
 
 def _volume_refusal(problem: VolumeProblem) -> Refusal:

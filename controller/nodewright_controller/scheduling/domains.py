@@ -2,7 +2,8 @@
 
 The rules of a level are folded into one `Demand` per topology key; bins that cannot satisfy a
 demand are masked out at once, and a claim that could still be in several domains is pinned to the
-best of them: the emptiest for a spread, then the cheapest, then by name.
+best of them: the emptiest for a spread, then the cheapest, then the one with the fewest nodes, so
+that pods with spreads find room everywhere and a lost zone takes less along; then by name.
 """
 
 from __future__ import annotations
@@ -175,11 +176,13 @@ def pinned(
     types: int,
     demands: Sequence[Demand],
     table: ConstraintTable,
+    domains: Mapping[str, Domains],
     enough: Callable[[State], bool] | None = None,
 ) -> State | None:
     """Return the state with every demand settled so that some of the types remain, or None.
 
-    `enough` says whether what remains will do; domains are tried in order until it does.
+    `domains` are the bins by topology key. `enough` says whether what remains will do; domains are
+    tried in order until it does.
     """
     if not demands:
         if not state.types & types or (enough is not None and not enough(state)):
@@ -189,28 +192,35 @@ def pinned(
     values = state.values(demand.key)
     if values is None:
         if demand.allowed is None:
-            return pinned(state, types, rest, table, enough)
+            return pinned(state, types, rest, table, domains, enough)
         values = dict.fromkeys(demand.allowed, state.types)
     elif not values:
         # No node made from here will have the label: it is in no domain.
-        return None if demand.allowed is not None else pinned(state, types, rest, table, enough)
-    for value in _best_first(state, types, demand, values):
+        return (
+            None
+            if demand.allowed is not None
+            else pinned(state, types, rest, table, domains, enough)
+        )
+    for value in _best_first(state, types, demand, values, domains[demand.key]):
         settled = state.step(table.equals(demand.key, value))
         if settled is not None and settled.types & types:
-            found = pinned(settled, types, rest, table, enough)
+            found = pinned(settled, types, rest, table, domains, enough)
             if found is not None:
                 return found
     return None
 
 
-def _best_first(state: State, types: int, demand: Demand, values: Mapping[str, int]) -> list[str]:
+def _best_first(
+    state: State, types: int, demand: Demand, values: Mapping[str, int], domains: Domains
+) -> list[str]:
     options = [v for v, mask in values.items() if mask & types and demand.admits(v)]
     if len(options) < 2:
         return options
 
-    def rank(value: str) -> tuple[int, float, str]:
+    def rank(value: str) -> tuple[int, float, int, str]:
         price = _price_in(state, types & values[value], demand.key, value)
-        return demand.counts.get(value, 0), price, value
+        nodes = domains.with_value.get(value, 0).bit_count()
+        return demand.counts.get(value, 0), price, nodes, value
 
     return sorted(options, key=rank)
 

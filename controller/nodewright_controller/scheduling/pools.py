@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nodewright_controller.api.labels import (
     HOSTNAME,
@@ -26,13 +27,17 @@ from nodewright_controller.kernel.resources import EMPTY, Resources
 from nodewright_controller.scheduling.claims import template_requirements
 from nodewright_controller.scheduling.edits import NODES
 from nodewright_controller.scheduling.problem import PoolOffer
-from nodewright_controller.scheduling.states import Constraint, ConstraintTable, State
+from nodewright_controller.scheduling.states import Constraint, ConstraintTable, State, start
 from nodewright_controller.scheduling.terms import required_alternatives
 from nodewright_controller.scheduling.thresholds import Threshold, members
 from nodewright_controller.scheduling.type_index import Room, TypeIndex
 
 _NEW_HOST = "a new node"
 """Host name of a node that does not exist yet: no pod can ask for it, none can mean it."""
+_CERTAIN: Final = Requirements.of_labels(
+    {REGISTERED: "true", INITIALIZED: "true", HOSTNAME: _NEW_HOST}
+)
+"""Labels that every new node has by the time that pods are bound to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class CompiledPool:
         self.room = tuple(room.of(resource) for resource in resources)
         self.limits: dict[str, int] = {}
         self.limits_left: dict[str, int] = {}
+        self._limits_left: dict[str, int] = {}
         self._capacity: dict[str, Threshold] = {}
         self.has_reservations = any(kind.reservation for kind in index.kinds)
 
@@ -111,16 +117,8 @@ class CompiledPool:
         except ValueError as error:
             self.unready = self.unready or str(error)
             return None, None
-        certain = {REGISTERED: "true", INITIALIZED: "true", HOSTNAME: _NEW_HOST}
-        requirements = template.merged(Requirements.of_labels(certain))
-        every_kind = (1 << len(self.index.kinds)) - 1
-        base = State(self.index, requirements, self.index.everything, every_kind, {})
-        types = self.index.allowing_all(requirements.values())
-        kinds = self.index.allowed_kinds(requirements)
-        types &= self.index.offered(kinds)
-        if not types:
-            return base, None
-        return base, State(self.index, requirements, types, kinds, base.siblings)
+        begun = start(self.index, template.merged(_CERTAIN), self.table)
+        return begun.base, begun.root
 
     def _daemon_groups(self, daemons: Sequence[Daemon]) -> tuple[DaemonGroup, ...]:
         groups = [DaemonGroup(self.index.everything)]
@@ -176,10 +174,15 @@ class CompiledPool:
             for resource in limits:
                 used[resource] += 1 if resource == NODES else capacity.get(resource, 0)
         self.limits = dict(limits)
-        self.limits_left = {resource: limits[resource] - used[resource] for resource in limits}
+        self._limits_left = {resource: limits[resource] - used[resource] for resource in limits}
+        self.limits_left = dict(self._limits_left)
         self._capacity = {
             resource: self.index.capacity(resource) for resource in limits if resource != NODES
         }
+
+    def rewind(self) -> None:
+        """Forget what was counted since `set_limits`."""
+        self.limits_left = dict(self._limits_left)
 
     def within_limits(self) -> int:
         """Return the types of which one more node would stay within every limit."""
@@ -209,6 +212,8 @@ class CompiledPool:
         self, tolerations: Sequence[Toleration], *, ignore_preferences: bool = False
     ) -> bool:
         """Whether all taints of the pool are tolerated."""
+        if not self.taints:
+            return True
         return not untolerated(tolerations, self.taints, ignore_preferences=ignore_preferences)
 
     # Types by what pods bring.

@@ -8,28 +8,21 @@ preferred node affinity (heaviest first), `ScheduleAnyway` spreads, and last the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nodewright_controller.api.pod import (
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    Toleration,
-    TopologySpreadConstraint,
-)
+from nodewright_controller.api.labels import NODEPOOL
+from nodewright_controller.api.pod import Toleration
 from nodewright_controller.cluster.volumes import PodVolumes
 from nodewright_controller.constraints.host_ports import HostPort
-from nodewright_controller.constraints.requirement import Requirement
-from nodewright_controller.constraints.selectors import Expression, Selector
+from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.taints import TOLERATE_PREFERENCES
 from nodewright_controller.scheduling.problem import PreferencePolicy
+from nodewright_controller.scheduling.rules import Rules, Spread, Term
 from nodewright_controller.scheduling.states import Constraint, ConstraintTable
-from nodewright_controller.scheduling.terms import preferred_terms, required_alternatives
 from nodewright_controller.scheduling.topology import (
     EVERYWHERE,
     AffinityRule,
-    Eligibility,
     Namespaces,
     SpreadRule,
     Tally,
@@ -74,11 +67,13 @@ class Shape:
     """Tallies of owners whose anti-affinity selects it."""
     certain_keys: tuple[str, ...] = ()
     """Topology keys that must have one value wherever it is placed."""
+    refuses_pools: bool = False
+    """Whether every way to place it wants a node of no pool."""
 
 
 @dataclass(slots=True)
 class ShapeCompiler:
-    """Compiles shapes against the tables of one round."""
+    """Ties rules to the tables of one round."""
 
     table: ConstraintTable
     tallies: TallyBook
@@ -89,45 +84,44 @@ class ShapeCompiler:
     """Whether any pool or node has a `PreferNoSchedule` taint."""
     _count: int = field(default=0)
 
-    def compile(self, pod: Pod, ports: tuple[HostPort, ...], volumes: PodVolumes) -> Shape:
-        """Return the shape of a pod.
-
-        Raises:
-            ValueError: a rule of the pod is malformed.
-
-        """
-        required = required_alternatives(pod, self.table)
-        affinity = pod.spec.affinity
-        antis = self._terms(pod, affinity.pod_anti_affinity if affinity else None)
+    def compile(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        rules: Rules,
+        ports: tuple[HostPort, ...],
+        volumes: PodVolumes,
+    ) -> Shape:
+        """Return the shape of pods with these rules."""
+        antis = self._terms(rules.antis, hard=True)
         parts = _Parts(
-            required=required,
+            required=rules.required,
             volumes=tuple(self.table.of(r.values()) for r in volumes.alternatives),
-            tolerations=tuple(pod.spec.tolerations or ()),
-            spreads=tuple(self._spreads(pod, required, hard=True)),
-            affinities=self._terms(pod, affinity.pod_affinity if affinity else None),
+            tolerations=rules.tolerations,
+            spreads=self._spreads(rules.spreads),
+            affinities=self._terms(rules.affinities, hard=True),
             antis=antis,
         )
-        wishes = _Wishes()
+        wishes = _NO_WISHES
         if self.policy is PreferencePolicy.RESPECT:
             wishes = _Wishes(
-                affinities=self._wanted(pod, affinity.pod_affinity if affinity else None),
-                antis=self._wanted(pod, affinity.pod_anti_affinity if affinity else None),
-                nodes=tuple(tuple(term) for term in preferred_terms(pod)),
-                spreads=tuple(self._spreads(pod, required, hard=False)),
+                affinities=self._terms(rules.wanted_affinities, hard=False),
+                antis=self._terms(rules.wanted_antis, hard=False),
+                nodes=rules.wanted_nodes,
+                spreads=self._spreads(rules.wanted_spreads),
             )
+        owned = (rule.tally for rule in antis)
         shape = Shape(
             number=self._count,
-            namespace=pod.metadata.namespace,
-            labels=pod.labels,
+            namespace=namespace,
+            labels=labels,
             levels=tuple(self._levels(parts, wishes)),
-            required=required,
+            required=rules.required,
             ports=ports,
             volumes=volumes,
             hard_antis=antis,
-            owned=tuple(
-                self.owners.tally(rule.tally.key, rule.tally.selector, rule.tally.namespaces)
-                for rule in antis
-            ),
+            refuses_pools=_refuses_pools(rules.required),
+            owned=tuple([self.owners.tally(t.key, t.selector, t.namespaces) for t in owned]),
         )
         self._count += 1
         return shape
@@ -152,7 +146,7 @@ class ShapeCompiler:
             last = _Parts(
                 parts.required, parts.volumes, given, parts.spreads, parts.affinities, parts.antis
             )
-            levels.append(self._level(len(levels), last, _Wishes()))
+            levels.append(self._level(len(levels), last, _NO_WISHES))
         return levels
 
     def _level(self, number: int, parts: _Parts, wishes: _Wishes) -> Level:
@@ -164,7 +158,7 @@ class ShapeCompiler:
             number=number,
             alternatives=alternatives,
             choices=tuple(
-                self.table.both(one, volume) for one in alternatives for volume in parts.volumes
+                [self.table.both(one, volume) for one in alternatives for volume in parts.volumes]
             ),
             tolerations=parts.tolerations,
             spreads=(*parts.spreads, *wishes.spreads),
@@ -174,71 +168,44 @@ class ShapeCompiler:
 
     # Topology rules.
 
-    def _spreads(
-        self, pod: Pod, required: tuple[Constraint, ...], *, hard: bool
-    ) -> list[SpreadRule]:
-        return [
-            self._spread(pod, constraint, required)
-            for constraint in pod.spec.topology_spread_constraints or ()
-            if (constraint.when_unsatisfiable != "ScheduleAnyway") is hard
-        ]
+    def _spreads(self, spreads: Iterable[Spread]) -> tuple[SpreadRule, ...]:
+        return tuple([self._spread(spread) for spread in spreads])
 
-    def _spread(
-        self, pod: Pod, constraint: TopologySpreadConstraint, required: tuple[Constraint, ...]
-    ) -> SpreadRule:
-        selector = Selector.of(constraint.label_selector)
-        selector = selector.requiring(_same_labels(pod, constraint.match_label_keys, "In"))
-        honored = constraint.node_affinity_policy != "Ignore"
-        restricts = any(alternative.stated for alternative in required) or not required
-        eligibility = Eligibility(
-            alternatives=required if honored and restricts else None,
-            tolerations=_tolerations(pod) if constraint.node_taints_policy == "Honor" else None,
-        )
-        namespaces = frozenset((pod.metadata.namespace,))
-        tally = self.tallies.tally(constraint.topology_key, selector, namespaces, eligibility)
+    def _spread(self, spread: Spread) -> SpreadRule:
+        own = frozenset((spread.namespace,))
         return SpreadRule(
-            tally,
-            max_skew=constraint.max_skew,
-            min_domains=constraint.min_domains or 1,
-            counts_itself=selector.matches(pod.labels),
+            self.tallies.tally(spread.key, spread.selector, own, spread.eligibility),
+            max_skew=spread.max_skew,
+            min_domains=spread.min_domains,
+            counts_itself=spread.counts_itself,
         )
 
-    def _terms(self, pod: Pod, affinity: PodAffinity | None) -> tuple[AffinityRule, ...]:
-        terms = (affinity.required if affinity else None) or ()
-        return tuple(self._term(pod, term, hard=True, weight=0) for term in terms)
+    def _terms(self, terms: Iterable[Term], *, hard: bool) -> tuple[AffinityRule, ...]:
+        return tuple([self._term(term, hard=hard) for term in terms])
 
-    def _wanted(self, pod: Pod, affinity: PodAffinity | None) -> tuple[AffinityRule, ...]:
-        terms = (affinity.preferred if affinity else None) or ()
-        rules = (
-            self._term(pod, term.pod_affinity_term, hard=False, weight=term.weight)
-            for term in terms
-        )
-        return tuple(sorted(rules, key=lambda rule: -rule.weight))
-
-    def _term(self, pod: Pod, term: PodAffinityTerm, *, hard: bool, weight: int) -> AffinityRule:
-        selector = Selector.of(term.label_selector)
-        selector = selector.requiring(_same_labels(pod, term.match_label_keys, "In"))
-        selector = selector.requiring(_same_labels(pod, term.mismatch_label_keys, "NotIn"))
-        namespaces = self._namespaces(pod, term)
-        tally = self.tallies.tally(term.topology_key, selector, namespaces, EVERYWHERE, hard=hard)
-        itself = tally.selects(pod.metadata.namespace, pod.labels)
-        return AffinityRule(tally, counts_itself=itself, weight=weight, text=_text(selector))
-
-    def _namespaces(self, pod: Pod, term: PodAffinityTerm) -> Namespaces:
-        return term_namespaces(term, pod.metadata.namespace, self.namespaces)
+    def _term(self, term: Term, *, hard: bool) -> AffinityRule:
+        among = namespaces_of(term, self.namespaces)
+        tally = self.tallies.tally(term.key, term.selector, among, EVERYWHERE, hard=hard)
+        itself = term.matches_itself and (among is None or term.own in among)
+        return AffinityRule(tally, counts_itself=itself, weight=term.weight, text=term.text)
 
 
-def term_namespaces(
-    term: PodAffinityTerm, own: str, namespaces: Mapping[str, Mapping[str, str]]
-) -> Namespaces:
+def namespaces_of(term: Term, namespaces: Mapping[str, Mapping[str, str]]) -> Namespaces:
     """Return the namespaces of an affinity term: its own unless it lists or selects some."""
-    listed = term.namespaces or []
-    if term.namespace_selector is None:
-        return frozenset(listed or (own,))
-    selector = Selector.of(term.namespace_selector)
+    selector = term.namespace_selector
+    if selector is None:
+        return frozenset(term.namespaces)
     if not selector.expressions:
         return None
-    return frozenset(listed) | {n for n, labels in namespaces.items() if selector.matches(labels)}
+    selected = {name for name, labels in namespaces.items() if selector.matches(labels)}
+    return frozenset(selected.union(term.namespaces))
+
+
+def _refuses_pools(required: tuple[Constraint, ...]) -> bool:
+    return bool(required) and all(
+        any(r.key == NODEPOOL and r.operator is Operator.DOES_NOT_EXIST for r in one.stated)
+        for one in required
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,23 +247,4 @@ class _Wishes:
         return steps
 
 
-def _same_labels(pod: Pod, keys: Sequence[str] | None, operator: str) -> list[Expression]:
-    return [
-        Expression(key, operator, frozenset((pod.labels[key],)))
-        for key in keys or ()
-        if key in pod.labels
-    ]
-
-
-def _tolerations(pod: Pod) -> tuple[tuple[str, str, str, str], ...]:
-    listed = pod.spec.tolerations or ()
-    return tuple(sorted((t.key, t.operator, t.value, t.effect) for t in listed))
-
-
-def _text(selector: Selector) -> str:
-    parts = []
-    for expression in sorted(selector.expressions, key=lambda e: (e.key, e.operator)):
-        values = ",".join(sorted(expression.values))
-        exact = expression.operator == "In" and len(expression.values) == 1
-        parts.append(f"{expression.key}={values}" if exact else f"{expression.key} {values}")
-    return " ".join(parts) or "any pod"
+_NO_WISHES = _Wishes()

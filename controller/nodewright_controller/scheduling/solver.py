@@ -9,7 +9,7 @@ Upstream: pkg/controllers/provisioning/scheduling/scheduler.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,40 +47,27 @@ def solve(problem: Problem) -> Decision:
     The order of the problem's pods, nodes and pools never changes the outcome. When the options'
     `stop` turns true, pods not yet looked at are deferred and what was decided so far is kept.
     """
-    decision = _solve(problem, latest_first=False)
-    if 1 < len(problem.pods) <= _BOTH_ORDERS_UP_TO and decision.new_claims:
-        # Which of two equally full claims is filled first is a guess, and in a small batch a wrong
-        # guess shows in the bill. A second look costs a millisecond or two.
-        other = _solve(problem, latest_first=True)
-        if _is_better(other, decision):
-            return other
-    return decision
-
-
-def _is_better(other: Decision, decision: Decision) -> bool:
-    """Whether `other` places every pod that `decision` does, for less money or on fewer nodes."""
-    if not {one.pod for one in other.unschedulable} <= {one.pod for one in decision.unschedulable}:
-        return False
-    if not {one.pod for one in other.deferred} <= {one.pod for one in decision.deferred}:
-        return False
-    return (round(other.usd_per_hour, 9), len(other.new_claims)) < (
-        round(decision.usd_per_hour, 9),
-        len(decision.new_claims),
-    )
-
-
-def _solve(problem: Problem, *, latest_first: bool) -> Decision:
     compiled = Compiled(problem)
-    round_ = Round(compiled, latest_first=latest_first)
+    round_ = Round(compiled)
     round_.run()
-    return decode(
-        compiled,
-        round_.bins,
-        waiting=round_.waiting,
-        unplaced=round_.unplaced,
-        unasked=round_.unasked,
-        explainer=Explainer(compiled, round_.bins, round_.demands),
-    )
+    if not 1 < len(problem.pods) <= _BOTH_ORDERS_UP_TO or not round_.bins.claims:
+        return round_.decision()
+    # Which of two equally full claims is filled first is a guess, and in a small batch a wrong
+    # guess shows in the bill. A second look costs a millisecond or two.
+    if not round_.all_placed:
+        # Why the others are not is read from the tables, which the second look uses again.
+        decision = round_.decision()
+        other = _second_look(compiled)
+        return other.decision() if other.is_better_than(round_) else decision
+    other = _second_look(compiled)
+    return other.decision() if other.is_better_than(round_) else round_.decision()
+
+
+def _second_look(compiled: Compiled) -> Round:
+    compiled.rewind()
+    other = Round(compiled, latest_first=True)
+    other.run()
+    return other
 
 
 def places(problem: Problem, pod: str) -> bool:
@@ -90,8 +77,7 @@ def places(problem: Problem, pod: str) -> bool:
         return False
     round_ = Round(compiled)
     round_.run()
-    without = (*round_.unplaced, *round_.waiting, *round_.unasked)
-    return not any(queued.pod.key == pod for queued in without)
+    return pod not in _keys((*round_.unplaced, *round_.waiting, *round_.unasked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +163,37 @@ class Round:
 
     def _must_stop(self) -> bool:
         return self._options.stop is not None and self._options.stop()
+
+    # What came out.
+
+    @property
+    def all_placed(self) -> bool:
+        """Whether every pod of the queue got a place."""
+        return not (self.unplaced or self.waiting or self.unasked)
+
+    def is_better_than(self, other: Round) -> bool:
+        """Whether it places every pod that the other does, for less money or on fewer nodes."""
+        if not _keys(self.unplaced) <= _keys(other.unplaced):
+            return False
+        if not _keys((*self.waiting, *self.unasked)) <= _keys((*other.waiting, *other.unasked)):
+            return False
+        mine, theirs = self._usd_per_hour(), other._usd_per_hour()
+        return (mine, len(self.bins.claims)) < (theirs, len(other.bins.claims))
+
+    def _usd_per_hour(self) -> float:
+        """Return the price of what is bought, each claim at its cheapest."""
+        return round(sum(_cheapest(claim) for claim in self.bins.claims), 9)
+
+    def decision(self) -> Decision:
+        """Return what was decided, as plain values; before the tables are used again."""
+        return decode(
+            self._compiled,
+            self.bins,
+            waiting=self.waiting,
+            unplaced=self.unplaced,
+            unasked=self.unasked,
+            explainer=Explainer(self._compiled, self.bins, self.demands),
+        )
 
     # One pod.
 
@@ -363,9 +380,9 @@ class Round:
             def enough(settled: State) -> bool:
                 return not pool.unmet_min_values(settled, settled.types & types)
 
-        settled = pinned(state, types, demands, self._table, enough)
+        settled = pinned(state, types, demands, self._table, self.bins.domains, enough)
         if settled is None and enough is not None and claim is None and self._best_effort:
-            settled, relaxed = pinned(state, types, demands, self._table), True
+            settled, relaxed = pinned(state, types, demands, self._table, self.bins.domains), True
         return None if settled is None else self._reserved(pool, settled, types, claim, relaxed)
 
     def _reserved(
@@ -475,6 +492,17 @@ class Round:
             self._limits.count(claim)
         self.bins.add_claim(claim)
         self._put(queued, claim, fit)
+
+
+def _keys(queue: Iterable[QueuedPod]) -> set[str]:
+    return {queued.pod.key for queued in queue}
+
+
+def _cheapest(claim: Claim) -> float:
+    index, kinds = claim.pool.index, claim.state.kinds
+    if claim.reserved:
+        kinds &= Reservations.kinds_of(index, claim.reserved)
+    return index.cheapest(claim.candidates, kinds)
 
 
 def _may_change(pod_class: PodClass) -> bool:

@@ -2,7 +2,8 @@
 
 A claim starts in its pool's first state; every pod, volume and topology domain that narrows it is
 a `Constraint`, and the step from a state by a constraint is worked out once, however many claims
-take it. Claims only ever narrow, so a step that fails keeps failing.
+take it. Claims only ever narrow, so a step that fails keeps failing. What a step comes to depends
+on requirements and instance types only, so steps are kept for the rounds to come.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from nodewright_controller.scheduling.type_index import TypeIndex
 NEGATIVE: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
 _FROM_CLOUD: Final = frozenset({REGION, ZONE_ID})
 """Labels that a node gets at launch although no instance type need define them."""
+_KEPT_STATES: Final = 16384
+"""Of one pool; states of former rounds are forgotten when there are more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +42,16 @@ class ConstraintTable:
         self._equal: dict[tuple[str, str], Constraint] = {}
         self.nothing = self.of(())
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def of(self, stated: Iterable[Requirement]) -> Constraint:
         """Return the constraint of these requirements."""
         listed = tuple(stated)
         identity = frozenset(listed)
         found = self._known.get(identity)
         if found is None:
-            found = self._known[identity] = Constraint(listed, Requirements(listed))
+            found = self._known.setdefault(identity, Constraint(listed, Requirements(listed)))
         return found
 
     def both(self, one: Constraint, other: Constraint) -> Constraint:
@@ -152,3 +158,34 @@ class State:
         if key in self.requirements and requirement.operator is not Operator.NOT_IN:
             return None
         return {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where the claims of pools with the same requirements begin."""
+
+    base: State
+    """Before types are looked at."""
+    root: State | None
+    """None if no type will do."""
+
+
+def start(index: TypeIndex, requirements: Requirements, table: ConstraintTable) -> Start:
+    """Return where claims with these requirements begin, as former rounds with the table left it."""
+    if index.starts_by is not table:
+        index.starts_by, index.starts = table, {}
+    found = index.starts.get(requirements)
+    if found is None or len(found.base.siblings) > _KEPT_STATES:
+        found = index.starts[requirements] = _start(index, requirements)
+    return found
+
+
+def _start(index: TypeIndex, requirements: Requirements) -> Start:
+    every_kind = (1 << len(index.kinds)) - 1
+    base = State(index, requirements, index.everything, every_kind, {})
+    types = index.allowing_all(requirements.values())
+    kinds = index.allowed_kinds(requirements)
+    types &= index.offered(kinds)
+    if not types:
+        return Start(base, None)
+    return Start(base, State(index, requirements, types, kinds, base.siblings))

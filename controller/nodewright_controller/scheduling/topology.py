@@ -52,6 +52,19 @@ class Tally:
     """For host names: `levels[n]` is the mask of bins with at least n pods."""
     total: int = 0
     version: int = 0
+    """Grows with every change of the counts."""
+    _begun: tuple[dict[str, int], list[int], int, bool] | None = None
+
+    def begin(self) -> None:
+        """Remember how things stand, for `rewind`."""
+        self._begun = dict(self.counts), list(self.levels), self.total, self.waits
+
+    def rewind(self) -> None:
+        """Forget what was counted since `begin`."""
+        assert self._begun is not None
+        counts, levels, self.total, self.waits = self._begun
+        self.counts, self.levels = dict(counts), list(levels)
+        self.version += 1
 
     @property
     def by_host(self) -> bool:

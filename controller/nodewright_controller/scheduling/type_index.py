@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nodewright_controller.api.labels import CAPACITY_RESERVATION_ID
 from nodewright_controller.constraints.instance_type import InstanceType
@@ -19,12 +19,16 @@ from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.scheduling.thresholds import Threshold
 
+if TYPE_CHECKING:
+    from nodewright_controller.scheduling.states import ConstraintTable, Start
+
 _NEGATIVE: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
 _KEPT_INDEXES: Final = 8
 """Each pool with a node class of its own has one; most clusters have a few."""
 _KEPT_REQUIREMENTS: Final = 4096
 _KEPT_ORDERS: Final = 256
 _KEPT_ROOMS: Final = 16
+_KEPT_STARTS: Final = 64
 
 
 @dataclass(slots=True)
@@ -104,6 +108,10 @@ class TypeIndex:
         self.prices = _prices(self.types, self.kinds)
         self.rooms: dict[Hashable, Room] = {}
         """What is left of the types, by what daemons take of them; kept by `scheduling.pools`."""
+        self.starts: dict[Requirements, Start] = {}
+        """Where claims begin, by their pool's requirements; kept by `scheduling.states`."""
+        self.starts_by: ConstraintTable | None = None
+        """The table whose constraints the steps from there were asked by."""
         self._capacity: dict[str, Threshold] = {}
         self._allowing: dict[Requirement, int] = {}
         self._by_price: dict[int, tuple[Sequence[float], Sequence[int]]] = {}
@@ -129,6 +137,8 @@ class TypeIndex:
             self._by_price = {}
         if len(self.rooms) > _KEPT_ROOMS:
             self.rooms = {}
+        if len(self.starts) > _KEPT_STARTS:
+            self.starts = {}
 
     def allowing(self, asked: Requirement) -> int:
         """Return the types whose own labels meet the requirement; a type without it does, too."""
@@ -215,14 +225,14 @@ class TypeIndex:
     def cheapest_kind(self, number: int, kinds: int) -> tuple[float, OfferingKind] | None:
         """Return the cheapest launchable way to buy a type; ties go to what sorts first by name."""
         ways = [
-            (price, str(self.kinds[position].requirements), self.kinds[position])
+            (price, position)
             for position, price in self.prices[number].items()
             if kinds >> position & 1 and self.kinds[position].launchable >> number & 1
         ]
         if not ways:
             return None
-        price, _, kind = min(ways, key=lambda way: way[:2])
-        return price, kind
+        price, position = min(ways)
+        return price, self.kinds[position]
 
     def values_of(self, key: str, types: int, kinds: int) -> dict[str, int] | None:
         """Return value to types for a label that offerings or types define; None if none does."""
