@@ -29,7 +29,6 @@ PATIENCE_SECONDS: Final = 600.0
 Karpenter itself ends a solve after 60 s, and starts anew with the pods that are left.
 """
 _REPEAT_WITHIN_SECONDS: Final = 3.0
-_REPEATS: Final = 3
 _SHORT_PODS: Final = 500
 """Up to this size Karpenter's benchmark is repeated as well."""
 _METRIC: Final = re.compile(r"([0-9.e+]+) (pods/sec|nodes|pods)\b")
@@ -66,7 +65,7 @@ def measure_here(chosen: Case) -> Measured:
     """Return our side, measured in this process."""
     problem = chosen.make()
     best, spent, decision = float("inf"), 0.0, None
-    for _ in range(_REPEATS):
+    for _ in range(_repeats(chosen)):
         gc.collect()
         begun = time.perf_counter()
         decision = solve(problem)
@@ -82,6 +81,11 @@ def measure_here(chosen: Case) -> Measured:
         usd_per_hour=decision.usd_per_hour,
         peak_bytes=_peak_bytes(),
     )
+
+
+def _repeats(chosen: Case) -> int:
+    """Return how often a case is measured on either side: small ones often, for noise is large."""
+    return min(30, max(3, 2000 // chosen.pods))
 
 
 def _peak_bytes() -> int:
@@ -108,7 +112,7 @@ def karpenters_benchmark(program: Path, chosen: Case, scratch: Path) -> Measured
         RuntimeError: it fails; the message is what it said.
 
     """
-    count = _REPEATS if chosen.pods <= _SHORT_PODS else 1
+    count = _repeats(chosen) if chosen.pods <= _SHORT_PODS else 1
     output, peak = _run(
         [
             str(program),

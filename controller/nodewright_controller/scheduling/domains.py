@@ -9,7 +9,7 @@ that pods with spreads find room everywhere and a lost zone takes less along; th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodewright_controller.scheduling.bins import Domains
 from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass
@@ -17,8 +17,7 @@ from nodewright_controller.scheduling.states import ConstraintTable, State
 from nodewright_controller.scheduling.topology import SpreadRule, Tally
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What one topology key must be."""
 
     key: str

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from nodewright_controller.api.labels import NODEPOOL
 from nodewright_controller.api.pod import (
     Pod,
     PodAffinity,
@@ -22,7 +23,7 @@ from nodewright_controller.api.pod import (
 )
 from nodewright_controller.cluster.pods import pod_requests
 from nodewright_controller.constraints.host_ports import HostPort, host_ports
-from nodewright_controller.constraints.requirement import Requirement
+from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.selectors import Expression, Selector
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.scheduling.states import Constraint, ConstraintTable
@@ -81,6 +82,8 @@ class Rules:
     wanted_affinities: tuple[Term, ...]
     """Heaviest first."""
     wanted_antis: tuple[Term, ...]
+    refuses_pools: bool
+    """Whether every way to place the pod wants a node of no pool."""
 
 
 class RuleBook:
@@ -169,7 +172,12 @@ def _read(pod: Pod, table: ConstraintTable) -> Rules:
         wanted_spreads=tuple(_spread(pod, one, required) for one in soft),
         wanted_affinities=_wanted(pod, near),
         wanted_antis=_wanted(pod, away),
+        refuses_pools=bool(required) and all(map(_is_about_no_pool, required)),
     )
+
+
+def _is_about_no_pool(one: Constraint) -> bool:
+    return any(r.key == NODEPOOL and r.operator is Operator.DOES_NOT_EXIST for r in one.stated)
 
 
 def _spread(

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nodewright_controller.api.labels import NODEPOOL
 from nodewright_controller.api.pod import Toleration
 from nodewright_controller.cluster.volumes import PodVolumes
 from nodewright_controller.constraints.host_ports import HostPort
-from nodewright_controller.constraints.requirement import Operator, Requirement
+from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.taints import TOLERATE_PREFERENCES
 from nodewright_controller.scheduling.problem import PreferencePolicy
 from nodewright_controller.scheduling.rules import Rules, Spread, Term
@@ -96,7 +95,7 @@ class ShapeCompiler:
         antis = self._terms(rules.antis, hard=True)
         parts = _Parts(
             required=rules.required,
-            volumes=tuple(self.table.of(r.values()) for r in volumes.alternatives),
+            volumes=tuple([self.table.of(r.values()) for r in volumes.alternatives]),
             tolerations=rules.tolerations,
             spreads=self._spreads(rules.spreads),
             affinities=self._terms(rules.affinities, hard=True),
@@ -120,7 +119,7 @@ class ShapeCompiler:
             ports=ports,
             volumes=volumes,
             hard_antis=antis,
-            refuses_pools=_refuses_pools(rules.required),
+            refuses_pools=rules.refuses_pools,
             owned=tuple([self.owners.tally(t.key, t.selector, t.namespaces) for t in owned]),
         )
         self._count += 1
@@ -199,13 +198,6 @@ def namespaces_of(term: Term, namespaces: Mapping[str, Mapping[str, str]]) -> Na
         return None
     selected = {name for name, labels in namespaces.items() if selector.matches(labels)}
     return frozenset(selected.union(term.namespaces))
-
-
-def _refuses_pools(required: tuple[Constraint, ...]) -> bool:
-    return bool(required) and all(
-        any(r.key == NODEPOOL and r.operator is Operator.DOES_NOT_EXIST for r in one.stated)
-        for one in required
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class ConstraintTable:
     def __init__(self) -> None:
         self._known: dict[frozenset[Requirement], Constraint] = {}
         self._equal: dict[tuple[str, str], Constraint] = {}
-        self.nothing = self.of(())
+        self.nothing = Constraint((), Requirements())
 
     def __len__(self) -> int:
         return len(self._known)
@@ -48,6 +48,8 @@ class ConstraintTable:
     def of(self, stated: Iterable[Requirement]) -> Constraint:
         """Return the constraint of these requirements."""
         listed = tuple(stated)
+        if not listed:
+            return self.nothing
         identity = frozenset(listed)
         found = self._known.get(identity)
         if found is None:
