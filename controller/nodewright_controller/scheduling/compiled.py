@@ -103,6 +103,12 @@ class PodClass:
     bars: tuple[Bar, ...] = ()
     """Shapes that missed these pods and are not bought for them now."""
     levels: list[ClassLevel] = field(default_factory=list)
+    is_plain: bool = field(init=False)
+    """Whether nothing but room and rules decides which types may hold it."""
+
+    def __post_init__(self) -> None:
+        """Look at what it brings once: it is asked for with every try."""
+        self.is_plain = not (self.shape.ports or self.shape.volumes.attached or self.bars)
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +134,7 @@ class Compiled:
         self._sizes: dict[bytes, Size] = {}
         self._shapes: dict[bytes, Shape] = {}
         self._classes: dict[tuple[int, int, tuple[Bar, ...]], PodClass] = {}
-        self._shape_levels: dict[tuple[int, int], ShapeLevel] = {}
+        self._shape_levels: dict[Level, ShapeLevel] = {}
         self._attach_limits: dict[int, Callable[[str], int | None]] = {}
         self._type_limits: dict[str, Mapping[str, int]] | None = None
         self.soft_taints = self._any_soft_taint()
@@ -276,17 +282,16 @@ class Compiled:
         return pod_class.levels[number]
 
     def _shape_level(self, shape: Shape, level: Level) -> ShapeLevel:
-        identity = (shape.number, level.number)
-        found = self._shape_levels.get(identity)
+        found = self._shape_levels.get(level)
         if found is None:
             nodes = self.nodes.matching_any(level.choices) & self.nodes.tolerated(level.tolerations)
             usable = [p for p in self.pools if p.root is not None and not p.unready]
-            found = self._shape_levels[identity] = ShapeLevel(
+            found = self._shape_levels[level] = ShapeLevel(
                 level,
                 nodes,
-                pools=tuple(p for p in usable if p.tolerated(level.tolerations)),
+                pools=tuple([p for p in usable if p.tolerated(level.tolerations)]),
                 reachable=tuple(
-                    p for p in usable if p.tolerated(level.tolerations, ignore_preferences=True)
+                    [p for p in usable if p.tolerated(level.tolerations, ignore_preferences=True)]
                 ),
             )
             tallies = [rule.tally for rule in level.spreads]

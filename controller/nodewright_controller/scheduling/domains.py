@@ -9,12 +9,16 @@ that pods with spreads find room everywhere and a lost zone takes less along; th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from nodewright_controller.scheduling.bins import Domains
-from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass
+from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass, ShapeLevel
+from nodewright_controller.scheduling.shapes import Shape
 from nodewright_controller.scheduling.states import ConstraintTable, State
-from nodewright_controller.scheduling.topology import SpreadRule, Tally
+from nodewright_controller.scheduling.topology import AffinityRule, SpreadRule, Tally
+
+_NONE: Final[frozenset[str]] = frozenset()
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Demand(NamedTuple):
@@ -27,8 +31,6 @@ class Demand(NamedTuple):
     """Domains that are out."""
     counts: Mapping[str, int]
     """Pods per domain of the first spread; the emptiest comes first."""
-    pin: bool
-    """Whether the domain must be certain, where there is one."""
 
     def admits(self, value: str) -> bool:
         """Whether the domain will do."""
@@ -53,51 +55,70 @@ class Demand(NamedTuple):
         return mask
 
 
+class _OnKey(NamedTuple):
+    """The rules of a level on one topology key."""
+
+    key: str
+    spreads: tuple[SpreadRule, ...]
+    affinities: tuple[AffinityRule, ...]
+    repelling: tuple[Tally, ...]
+    """Pods that keep the pod out of their domains."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The pods per domain that count first when domains are compared."""
+        return self.spreads[0].tally.counts if self.spreads else _NOTHING
+
+
 class DemandReader:
     """Reads the demands of pods off the tallies, as they stand."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
         self._interned: dict[frozenset[str], frozenset[str]] = {}
+        self._plans: dict[ShapeLevel, tuple[_OnKey, ...]] = {}
 
     def demands(self, pod_class: PodClass, known: ClassLevel) -> list[Demand]:
         """Return one demand per topology key other than the host name."""
-        shape, level = pod_class.shape, known.shape_level.level
-        allowed: dict[str, frozenset[str]] = {}
-        counts: dict[str, Mapping[str, int]] = {}
-        blocked: dict[str, set[str]] = {key: set() for key in shape.certain_keys}
-        for spread in level.spreads:
-            if not spread.tally.by_host:
-                key = spread.tally.key
-                found = spread.open_domains(self.reach(pod_class, known, spread))
-                allowed[key] = allowed[key] & found if key in allowed else found
-                counts.setdefault(key, spread.tally.counts)
-        for affinity in level.affinities:
-            if not affinity.tally.by_host:
-                key = affinity.tally.key
-                if affinity.first:
-                    blocked.setdefault(key, set())
-                    # It starts a domain, and a node without the label is in none.
-                    found = self._everywhere(key, known)
-                else:
-                    found = frozenset(affinity.tally.counts)
-                allowed[key] = allowed[key] & found if key in allowed else found
-        for tally in self._repelling(pod_class, known):
-            blocked.setdefault(tally.key, set()).update(tally.counts)
-        return [
-            Demand(
-                key, allowed.get(key), frozenset(blocked.get(key, ())), counts.get(key, {}), True
-            )
-            for key in sorted({*allowed, *blocked})
-        ]
+        found = []
+        for on_key in self._plan(pod_class.shape, known.shape_level):
+            allowed: frozenset[str] | None = None
+            for spread in on_key.spreads:
+                domains = spread.open_domains(self.reach(pod_class, known, spread))
+                allowed = domains if allowed is None else allowed & domains
+            for affinity in on_key.affinities:
+                # Where it starts a domain, a node without the label will not do: it is in none.
+                domains = (
+                    self._everywhere(on_key.key, known)
+                    if affinity.first
+                    else frozenset(affinity.tally.counts)
+                )
+                allowed = domains if allowed is None else allowed & domains
+            blocked = _NONE
+            if on_key.repelling:
+                blocked = blocked.union(*[tally.counts for tally in on_key.repelling])
+            found.append(Demand(on_key.key, allowed, blocked, on_key.counts))
+        return found
 
-    def _repelling(self, pod_class: PodClass, known: ClassLevel) -> Iterator[Tally]:
-        for rule in known.shape_level.level.antis:
-            if not rule.tally.by_host:
-                yield rule.tally
-        for tally in pod_class.shape.kept_out:
-            if not tally.by_host:
-                yield tally
+    def _plan(self, shape: Shape, shape_level: ShapeLevel) -> tuple[_OnKey, ...]:
+        """Return the rules of a level by topology key."""
+        found = self._plans.get(shape_level)
+        if found is None:
+            level = shape_level.level
+            repelling = [rule.tally for rule in level.antis] + list(shape.kept_out)
+            tallies = [rule.tally for rule in level.spreads] + repelling
+            tallies.extend(rule.tally for rule in level.affinities)
+            keys = {tally.key for tally in tallies if not tally.by_host}
+            found = self._plans[shape_level] = tuple(
+                _OnKey(
+                    key,
+                    tuple([rule for rule in level.spreads if rule.tally.key == key]),
+                    tuple([rule for rule in level.affinities if rule.tally.key == key]),
+                    tuple([tally for tally in repelling if tally.key == key]),
+                )
+                for key in sorted(keys.union(shape.certain_keys))
+            )
+        return found
 
     def host_bins(self, pod_class: PodClass, known: ClassLevel) -> int:
         """Return the bins that the rules about single hosts leave open."""
@@ -152,15 +173,12 @@ class DemandReader:
 
     def _values_to_be_had(self, state: State, types: int, key: str) -> Iterator[str]:
         """Yield the values of nodes that could be bought now; a full reservation makes none."""
-        index = state.index
-        in_kinds = index.kind_values.get(key)
-        if in_kinds is None or self._compiled.problem.options.reservation_credits:
-            values = state.values(key) or {}
-            yield from (value for value, found in values.items() if found & types)
-            return
-        allowed = state.requirements.of(key)
-        for value, kinds in in_kinds.items():
-            if allowed.has(value) and index.launchable(kinds & state.kinds) & state.types & types:
+        if self._compiled.problem.options.reservation_credits:
+            values = state.values(key)
+        else:
+            values = state.launchable_values(key)
+        for value, found in (values or {}).items():
+            if found & types:
                 yield value
 
     def _everywhere(self, key: str, known: ClassLevel) -> frozenset[str]:
@@ -211,17 +229,22 @@ def pinned(
 
 def _best_first(
     state: State, types: int, demand: Demand, values: Mapping[str, int], domains: Domains
-) -> list[str]:
+) -> Iterator[str]:
     options = [v for v, mask in values.items() if mask & types and demand.admits(v)]
     if len(options) < 2:
-        return options
+        yield from options
+        return
 
-    def rank(value: str) -> tuple[int, float, int, str]:
+    def rank(value: str) -> tuple[float, int, str]:
         price = _price_in(state, types & values[value], demand.key, value)
-        nodes = domains.with_value.get(value, 0).bit_count()
-        return demand.counts.get(value, 0), price, nodes, value
+        return price, domains.with_value.get(value, 0).bit_count(), value
 
-    return sorted(options, key=rank)
+    by_count: dict[int, list[str]] = {}
+    for value in options:
+        by_count.setdefault(demand.counts.get(value, 0), []).append(value)
+    for count in sorted(by_count):
+        alike = by_count[count]
+        yield from sorted(alike, key=rank) if len(alike) > 1 else alike
 
 
 def _price_in(state: State, types: int, key: str, value: str) -> float:

@@ -108,6 +108,8 @@ class CompiledPool:
         self._limits_left: dict[str, int] = {}
         self._capacity: dict[str, Threshold] = {}
         self.has_reservations = any(kind.reservation for kind in index.kinds)
+        self.is_demanding = self.has_reservations or bool(self.min_values)
+        """Whether more than room and rules decides what a claim may become."""
 
     def _states(self) -> tuple[State | None, State | None]:
         """Return the state before types are looked at, and the one in which claims start."""

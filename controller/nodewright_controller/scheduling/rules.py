@@ -188,11 +188,11 @@ def _spread(
         selector = selector.requiring(_same_labels(pod, constraint.match_label_keys, "In"))
     honored = constraint.node_affinity_policy != "Ignore"
     by_taints = constraint.node_taints_policy == "Honor"
+    restricts = honored and (not required or any(one.stated for one in required))
     eligibility = EVERYWHERE
-    if honored or by_taints:
-        restricts = any(alternative.stated for alternative in required) or not required
+    if restricts or by_taints:
         eligibility = Eligibility(
-            alternatives=required if honored and restricts else None,
+            alternatives=required if restricts else None,
             tolerations=_tolerations(pod) if by_taints else None,
         )
     return Spread(

@@ -31,7 +31,7 @@ from nodewright_controller.scheduling.pools import CompiledPool
 from nodewright_controller.scheduling.problem import MinValuesPolicy, Problem
 from nodewright_controller.scheduling.reservations import Held, Reservations, UsedUp, Wait
 from nodewright_controller.scheduling.states import Constraint, State
-from nodewright_controller.scheduling.topology import Tally
+from nodewright_controller.scheduling.topology import EVERYWHERE, Tally
 
 _ASK_TO_STOP_EVERY = 128
 
@@ -133,7 +133,7 @@ class Round:
         """Let pods start domains of their own, once all others had their turn; whether any can."""
         waiting = [tally for tally in self._compiled.tallies.all() if tally.waits]
         for tally in waiting:
-            tally.waits = False
+            tally.release()
         return bool(waiting)
 
     def _pass(self, queue: Sequence[QueuedPod]) -> tuple[list[QueuedPod], int]:
@@ -198,7 +198,10 @@ class Round:
     def _place(self, queued: QueuedPod) -> bool:
         pod_class = queued.pod_class
         for number in range(len(pod_class.shape.levels)):
-            known = self._compiled.class_level(pod_class, number)
+            if number < len(pod_class.levels):
+                known = pod_class.levels[number]
+            else:
+                known = self._compiled.class_level(pod_class, number)
             demands: list[Demand] = []
             if known.shape_level.domain_rules:
                 demands = self.demands.demands(pod_class, known)
@@ -293,16 +296,17 @@ class Round:
     ) -> bool:
         pod_class = queued.pod_class
         claim = self.bins.claim(number)
-        types = claim.types
+        types, room, totals = claim.types, claim.pool.room, claim.totals
         for resource, amount in pod_class.size.vector:
-            types &= claim.pool.room[resource].at_least(claim.totals[resource] + amount)
+            types &= room[resource].at_least(totals[resource] + amount)
         if not types & claim.state.types:
             pod_class.size.full |= claim.bit
             return False
         if claim.pool not in known.shape_level.pools:
             known.shape_level.dead |= claim.bit
             return False
-        types &= self._allowed_beside(claim, pod_class)
+        if not pod_class.is_plain:
+            types &= self._allowed_beside(claim, pod_class)
         fit, stepped = self._best_fit(claim.pool, claim.state, types, known, demands, claim)
         if fit is None:
             self._remember(claim, known, demands, stepped=stepped)
@@ -371,6 +375,8 @@ class Round:
         claim: Claim | None,
     ) -> _Fit | None:
         """Return the fit in the best domains, or in the best that leave the pool's minValues."""
+        if not demands and not pool.is_demanding:
+            return _Fit(state, types) if state.types & types else None
         relaxed = claim.min_values_relaxed if claim is not None else False
         enough: Callable[[State], bool] | None = None
         if pool.min_values and not relaxed:
@@ -420,7 +426,7 @@ class Round:
             claim.waiting = [t for t in claim.waiting if not self._count_in_domain(t, claim)]
         shape = queued.pod_class.shape
         for tally in shape.counted:
-            if self._counts_on(tally, claim):
+            if tally.eligibility is EVERYWHERE or self._counts_on(tally, claim):
                 self._count_on_claim(tally, claim)
         for tally in shape.owned:
             self._count_on_claim(tally, claim)

@@ -85,6 +85,7 @@ class State:
     """All states of the pool, so that equal ones are one object."""
     _steps: dict[Constraint, State | None] = field(default_factory=dict)
     _values: dict[str, dict[str, int] | None] = field(default_factory=dict)
+    _launchable_values: dict[str, dict[str, int] | None] = field(default_factory=dict)
 
     def step(self, constraint: Constraint) -> State | None:
         """Return the state after the constraint, or None if it cannot be met."""
@@ -148,6 +149,21 @@ class State:
             return self._values[key]
         except KeyError:
             found = self._values[key] = self._find_values(key)
+            return found
+
+    def launchable_values(self, key: str) -> dict[str, int] | None:
+        """Return the same as `values`, without types of which none can be had with the value."""
+        try:
+            return self._launchable_values[key]
+        except KeyError:
+            found = self.values(key)
+            kinds_of = self.index.kind_values.get(key)
+            if found is not None and kinds_of is not None:
+                found = {
+                    value: mask & self.index.launchable(kinds_of.get(value, 0) & self.kinds)
+                    for value, mask in found.items()
+                }
+            self._launchable_values[key] = found
             return found
 
     def _find_values(self, key: str) -> dict[str, int] | None:

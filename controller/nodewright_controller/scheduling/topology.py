@@ -50,26 +50,34 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     levels: list[int] = field(default_factory=lambda: [-1])
     """For host names: `levels[n]` is the mask of bins with at least n pods."""
+    _on_bin: dict[int, int] = field(default_factory=dict)
     total: int = 0
     version: int = 0
-    """Grows with every change of the counts."""
-    _begun: tuple[dict[str, int], list[int], int, bool] | None = None
+    """Grows with every change of the counts per domain, and of `waits`."""
+    by_host: bool = field(init=False)
+    """Whether each node is a domain of its own."""
+    _begun: tuple[dict[str, int], list[int], dict[int, int], int, bool] | None = None
+
+    def __post_init__(self) -> None:
+        """Look at the key once: it is asked for with every pod."""
+        self.by_host = self.key == HOSTNAME
 
     def begin(self) -> None:
         """Remember how things stand, for `rewind`."""
-        self._begun = dict(self.counts), list(self.levels), self.total, self.waits
+        on_bin = dict(self._on_bin)
+        self._begun = dict(self.counts), list(self.levels), on_bin, self.total, self.waits
 
     def rewind(self) -> None:
         """Forget what was counted since `begin`."""
         assert self._begun is not None
-        counts, levels, self.total, self.waits = self._begun
-        self.counts, self.levels = dict(counts), list(levels)
+        counts, levels, on_bin, self.total, self.waits = self._begun
+        self.counts, self.levels, self._on_bin = dict(counts), list(levels), dict(on_bin)
         self.version += 1
 
-    @property
-    def by_host(self) -> bool:
-        """Whether each node is a domain of its own."""
-        return self.key == HOSTNAME
+    def release(self) -> None:
+        """Let pods start a domain of their own."""
+        self.waits = False
+        self.version += 1
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod is counted."""
@@ -80,11 +88,13 @@ class Tally:
     def add_to_bin(self, bit: int) -> None:
         """Count a pod on a bin."""
         self.total += 1
-        for count, mask in enumerate(self.levels):
-            if not mask & bit:
-                self.levels[count] |= bit
-                return
-        self.levels.append(bit)
+        number = bit.bit_length()
+        count = self._on_bin.get(number, 0) + 1
+        self._on_bin[number] = count
+        if count < len(self.levels):
+            self.levels[count] |= bit
+        else:
+            self.levels.append(bit)
 
     def bins_with(self, count: int) -> int:
         """Return the bins with at least that many pods."""
