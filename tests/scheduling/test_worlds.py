@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import Decision, message
 from nodewright_controller.scheduling.fixes import edited, with_fixes
+from nodewright_controller.scheduling.look import Guesses, Look
 from nodewright_controller.scheduling.problem import Problem
-from nodewright_controller.scheduling.solver import Round, places, solve
+from nodewright_controller.scheduling.solver import places, solve
 
 from tests.builders import shuffled
 from tests.scheduling.judge import judge
@@ -43,7 +44,7 @@ def test_the_order_of_the_input_does_not_change_the_outcome(
 @given(worlds(), st.booleans())
 def test_a_second_look_is_not_coloured_by_the_first(problem: Problem, latest_first: bool) -> None:
     used = Compiled(problem)
-    Round(used).run()
+    Look(used).run()
     used.rewind()
 
     assert not any(_marks(used))
@@ -59,7 +60,7 @@ def _marks(compiled: Compiled) -> Iterator[object]:
 
 
 def _look(compiled: Compiled, latest_first: bool) -> Decision:
-    look = Round(compiled, latest_first=latest_first)
+    look = Look(compiled, Guesses(latest_first=latest_first))
     look.run()
     return look.decision()
 

@@ -188,65 +188,83 @@ class DemandReader:
         return frozenset(values)
 
 
-def pinned(
-    state: State,
-    types: int,
-    demands: Sequence[Demand],
-    table: ConstraintTable,
-    domains: Mapping[str, Domains],
-    enough: Callable[[State], bool] | None = None,
-) -> State | None:
-    """Return the state with every demand settled so that some of the types remain, or None.
+class Pinner:
+    """Settles in which domains a claim shall be.
 
-    `domains` are the bins by topology key. `enough` says whether what remains will do; domains are
-    tried in order until it does.
+    Among domains with equally many pods the cheapest is taken, by the price of a node for what is
+    on the claim now. If more pods will follow it there, the price for what a node holds (`by_size`)
+    is the better guess; which it is cannot be known before they are placed.
     """
-    if not demands:
-        if not state.types & types or (enough is not None and not enough(state)):
-            return None
-        return state
-    demand, rest = demands[0], demands[1:]
-    values = state.values(demand.key)
-    if values is None:
-        if demand.allowed is None:
-            return pinned(state, types, rest, table, domains, enough)
-        values = dict.fromkeys(demand.allowed, state.types)
-    elif not values:
-        # No node made from here will have the label: it is in no domain.
-        return (
-            None
-            if demand.allowed is not None
-            else pinned(state, types, rest, table, domains, enough)
-        )
-    for value in _best_first(state, types, demand, values, domains[demand.key]):
-        settled = state.step(table.equals(demand.key, value))
-        if settled is not None and settled.types & types:
-            found = pinned(settled, types, rest, table, domains, enough)
-            if found is not None:
-                return found
-    return None
 
+    def __init__(
+        self, table: ConstraintTable, domains: Mapping[str, Domains], *, by_size: bool = False
+    ) -> None:
+        self._table = table
+        self._domains = domains
+        self._by_size = by_size
+        self.chose_by_price = False
+        """Whether domains that differ in nothing but price had to be compared."""
 
-def _best_first(
-    state: State, types: int, demand: Demand, values: Mapping[str, int], domains: Domains
-) -> Iterator[str]:
-    options = [v for v, mask in values.items() if mask & types and demand.admits(v)]
-    if len(options) < 2:
-        yield from options
-        return
+    def pinned(
+        self,
+        state: State,
+        types: int,
+        demands: Sequence[Demand],
+        enough: Callable[[State], bool] | None = None,
+    ) -> State | None:
+        """Return the state with every demand settled so that some of the types remain, or None.
 
-    def rank(value: str) -> tuple[float, int, str]:
-        price = _price_in(state, types & values[value], demand.key, value)
-        return price, domains.with_value.get(value, 0).bit_count(), value
+        `enough` says whether what remains will do; domains are tried in order until it does.
+        """
+        if not demands:
+            if not state.types & types or (enough is not None and not enough(state)):
+                return None
+            return state
+        demand, rest = demands[0], demands[1:]
+        values = state.values(demand.key)
+        if values is None:
+            if demand.allowed is None:
+                return self.pinned(state, types, rest, enough)
+            values = dict.fromkeys(demand.allowed, state.types)
+        elif not values:
+            # No node made from here will have the label: it is in no domain.
+            return self.pinned(state, types, rest, enough) if demand.allowed is None else None
+        for value in self._best_first(state, types, demand, values):
+            settled = state.step(self._table.equals(demand.key, value))
+            if settled is not None and settled.types & types:
+                found = self.pinned(settled, types, rest, enough)
+                if found is not None:
+                    return found
+        return None
 
-    by_count: dict[int, list[str]] = {}
-    for value in options:
-        by_count.setdefault(demand.counts.get(value, 0), []).append(value)
-    for count in sorted(by_count):
-        alike = by_count[count]
-        yield from sorted(alike, key=rank) if len(alike) > 1 else alike
+    def _best_first(
+        self, state: State, types: int, demand: Demand, values: Mapping[str, int]
+    ) -> Iterator[str]:
+        options = [v for v, mask in values.items() if mask & types and demand.admits(v)]
+        if len(options) < 2:
+            yield from options
+            return
+        by_count: dict[int, list[str]] = {}
+        for value in options:
+            by_count.setdefault(demand.counts.get(value, 0), []).append(value)
+        for count in sorted(by_count):
+            alike = by_count[count]
+            yield from self._ranked(state, types, demand, alike) if len(alike) > 1 else alike
 
+    def _ranked(self, state: State, types: int, demand: Demand, alike: Sequence[str]) -> list[str]:
+        prices = {value: self._price_in(state, types, demand.key, value) for value in alike}
+        if len(set(prices.values())) > 1:
+            self.chose_by_price = True
+        bins = self._domains[demand.key].with_value
 
-def _price_in(state: State, types: int, key: str, value: str) -> float:
-    kinds = state.kinds & state.index.kind_values.get(key, {}).get(value, state.kinds)
-    return state.index.cheapest(types, kinds)
+        def rank(value: str) -> tuple[float, int, str]:
+            return prices[value], bins.get(value, 0).bit_count(), value
+
+        return sorted(alike, key=rank)
+
+    def _price_in(self, state: State, types: int, key: str, value: str) -> float:
+        index = state.index
+        kinds = state.kinds & index.kind_values.get(key, {}).get(value, state.kinds)
+        values = state.values(key)
+        types &= values.get(value, 0) if values is not None else state.types
+        return index.cheapest(types, kinds, by_size=self._by_size)

@@ -16,7 +16,7 @@ from nodewright_controller.api.labels import CAPACITY_RESERVATION_ID
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.requirements import Requirements
-from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.kernel.resources import CPU, MEMORY, Resources
 from nodewright_controller.scheduling.thresholds import Threshold
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ _KEPT_REQUIREMENTS: Final = 4096
 _KEPT_ORDERS: Final = 256
 _KEPT_ROOMS: Final = 16
 _KEPT_STARTS: Final = 64
+_CPU_UNIT: Final = 1000
+_AS_MUCH_AS_ONE_CPU: Final = 4 * 2**30
+"""Bytes of memory that count as much as one cpu when types of different shape are compared."""
+_SMALLEST: Final = 1e-3
 
 
 @dataclass(slots=True)
@@ -115,6 +119,8 @@ class TypeIndex:
         self._capacity: dict[str, Threshold] = {}
         self._allowing: dict[Requirement, int] = {}
         self._by_price: dict[int, tuple[Sequence[float], Sequence[int]]] = {}
+        self._by_price_and_size: dict[int, tuple[Sequence[float], Sequence[int]]] = {}
+        self._sizes = [_size(instance_type) for instance_type in self.types]
         self.kind_values: dict[str, dict[str, int]] = {}
         for position, kind in enumerate(self.kinds):
             for key, value in kind.requirements.labels().items():
@@ -135,6 +141,7 @@ class TypeIndex:
             self._allowing = {}
         if len(self._by_price) > _KEPT_ORDERS:
             self._by_price = {}
+            self._by_price_and_size = {}
         if len(self.rooms) > _KEPT_ROOMS:
             self.rooms = {}
         if len(self.starts) > _KEPT_STARTS:
@@ -198,9 +205,12 @@ class TypeIndex:
         """Return all types by cheapest launchable offering, then name; those without come last."""
         return self._priced(kinds)[1]
 
-    def cheapest(self, types: int, kinds: int) -> float:
-        """Return the lowest price among the types and kinds; infinite if nothing can be had."""
-        prices, order = self._priced(kinds)
+    def cheapest(self, types: int, kinds: int, *, by_size: bool = False) -> float:
+        """Return the lowest price among the types and kinds; infinite if nothing can be had.
+
+        With `by_size` it is the lowest price per cpu, 4 GiB of memory counting as much as one.
+        """
+        prices, order = self._priced_by_size(kinds) if by_size else self._priced(kinds)
         for price, number in zip(prices, order, strict=True):
             if types >> number & 1:
                 return price
@@ -220,6 +230,18 @@ class TypeIndex:
             rows.sort()
             found = [price for price, _, _ in rows], [number for _, _, number in rows]
             self._by_price[kinds] = found
+        return found
+
+    def _priced_by_size(self, kinds: int) -> tuple[Sequence[float], Sequence[int]]:
+        found = self._by_price_and_size.get(kinds)
+        if found is None:
+            prices, order = self._priced(kinds)
+            rows = sorted(
+                (price / self._sizes[number], number)
+                for price, number in zip(prices, order, strict=True)
+            )
+            found = [price for price, _ in rows], [number for _, number in rows]
+            self._by_price_and_size[kinds] = found
         return found
 
     def cheapest_kind(self, number: int, kinds: int) -> tuple[float, OfferingKind] | None:
@@ -261,6 +283,13 @@ def type_index(types: Sequence[InstanceType]) -> TypeIndex:
             _indexes.popitem(last=False)
     found.trim()
     return found
+
+
+def _size(instance_type: InstanceType) -> float:
+    """Return how much a type holds, in cpus; positive."""
+    allocatable = instance_type.allocatable
+    cpus = allocatable.get(CPU, 0) / _CPU_UNIT + allocatable.get(MEMORY, 0) / _AS_MUCH_AS_ONE_CPU
+    return max(cpus, _SMALLEST)
 
 
 def _label_indexes(types: Sequence[InstanceType]) -> dict[str, _LabelIndex]:
