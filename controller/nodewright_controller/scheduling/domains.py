@@ -193,17 +193,24 @@ class Pinner:
 
     Among domains with equally many pods the cheapest is taken, by the price of a node for what is
     on the claim now. If more pods will follow it there, the price for what a node holds (`by_size`)
-    is the better guess; which it is cannot be known before they are placed.
+    may be the better guess, or the domain that turns out to be cheap for all of them (`favourite`);
+    which it is cannot be known before they are placed.
     """
 
     def __init__(
-        self, table: ConstraintTable, domains: Mapping[str, Domains], *, by_size: bool = False
+        self,
+        table: ConstraintTable,
+        domains: Mapping[str, Domains],
+        *,
+        by_size: bool = False,
+        favourite: tuple[str, str] | None = None,
     ) -> None:
         self._table = table
         self._domains = domains
         self._by_size = by_size
-        self.chose_by_price = False
-        """Whether domains that differ in nothing but price had to be compared."""
+        self._favourite = favourite
+        self.rivals: set[tuple[str, str]] = set()
+        """Domains, as (topology key, value), that were compared and differ in price."""
 
     def pinned(
         self,
@@ -254,11 +261,12 @@ class Pinner:
     def _ranked(self, state: State, types: int, demand: Demand, alike: Sequence[str]) -> list[str]:
         prices = {value: self._price_in(state, types, demand.key, value) for value in alike}
         if len(set(prices.values())) > 1:
-            self.chose_by_price = True
+            self.rivals.update((demand.key, value) for value in alike)
         bins = self._domains[demand.key].with_value
 
-        def rank(value: str) -> tuple[float, int, str]:
-            return prices[value], bins.get(value, 0).bit_count(), value
+        def rank(value: str) -> tuple[bool, float, int, str]:
+            other = (demand.key, value) != self._favourite
+            return other, prices[value], bins.get(value, 0).bit_count(), value
 
         return sorted(alike, key=rank)
 

@@ -45,6 +45,8 @@ class Guesses:
     """Of equally full claims, fill the one that was filled last, not the one that was made first."""
     by_size: bool = False
     """Compare domains by the price for what a node holds, not by that of the smallest fitting one."""
+    favourite: tuple[str, str] | None = None
+    """Topology key and domain that is taken before others with as many pods, whatever it costs."""
 
 
 class _Fit(NamedTuple):
@@ -68,7 +70,12 @@ class Look:
         self._options = compiled.problem.options
         self._best_effort = self._options.min_values_policy is MinValuesPolicy.BEST_EFFORT
         self.bins = Bins(compiled, latest_first=guesses.latest_first)
-        self.pinner = Pinner(compiled.table, self.bins.domains, by_size=guesses.by_size)
+        self.pinner = Pinner(
+            compiled.table,
+            self.bins.domains,
+            by_size=guesses.by_size,
+            favourite=guesses.favourite,
+        )
         self.demands = DemandReader(compiled)
         self._limits = Limits()
         self._reservations = Reservations(

@@ -1,8 +1,8 @@
 """Pending pods to placements: how often a problem is looked at, and which look counts.
 
 One look (`scheduling.look`) places the pods one after the other, and some of its choices are
-guesses. A small batch is cheap to look at and dear to guess wrong, so it is looked at again with
-other guesses, and the cheapest plan is kept.
+guesses. All but large batches are cheap to look at and dear to guess wrong, so they are looked at
+again with other guesses, and the cheapest plan is kept.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from nodewright_controller.scheduling.decision import Decision
 from nodewright_controller.scheduling.look import Guesses, Look
 from nodewright_controller.scheduling.problem import Problem
 
-_LOOKED_AT_AGAIN: Final = 96
-"""Pods up to which a batch is looked at more than once; each look takes a millisecond or two."""
+_OTHER_ORDER_UP_TO: Final = 96
+"""Pods up to which equally full claims are also filled in the other order: in a larger batch one
+order is seldom better than the other."""
+_OTHER_DOMAINS_UP_TO: Final = 1000
+"""Pods up to which domains of different price are each tried; a look takes some 20 us per pod."""
+_MOST_RIVALS: Final = 8
 
 
 def solve(problem: Problem) -> Decision:
@@ -27,11 +31,11 @@ def solve(problem: Problem) -> Decision:
     """
     compiled = Compiled(problem)
     best = _look(compiled, Guesses())
-    if not 1 < len(problem.pods) <= _LOOKED_AT_AGAIN or not best.bins.claims:
+    if not best.bins.claims:
         return best.decision()
     # Why a pod is left out is read from the tables as they stand, and the next look uses them.
     decision = None if best.all_placed else best.decision()
-    for guesses in _other_guesses(best):
+    for guesses in _other_guesses(best, len(problem.pods)):
         compiled.rewind()
         other = _look(compiled, guesses)
         if other.is_better_than(best):
@@ -45,10 +49,14 @@ def _look(compiled: Compiled, guesses: Guesses) -> Look:
     return look
 
 
-def _other_guesses(first: Look) -> Iterator[Guesses]:
-    yield Guesses(latest_first=True)
-    if first.pinner.chose_by_price:
+def _other_guesses(first: Look, pods: int) -> Iterator[Guesses]:
+    rivals = sorted(first.pinner.rivals)
+    if 1 < pods <= _OTHER_ORDER_UP_TO:
+        yield Guesses(latest_first=True)
+    if 1 < pods <= _OTHER_DOMAINS_UP_TO and rivals:
         yield Guesses(by_size=True)
+        for rival in rivals[:_MOST_RIVALS]:
+            yield Guesses(favourite=rival)
 
 
 def places(problem: Problem, pod: str) -> bool:
