@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final
 
 _NEAR: Final = 0.84
@@ -32,6 +33,7 @@ def near_label(asked: str, known: Iterable[str]) -> str:
     return best[1] if best is not None else ""
 
 
+@lru_cache(maxsize=4096)
 def _likeness(asked: str, candidate: str) -> float:
     if plain(asked) == plain(candidate):
         return 3.0

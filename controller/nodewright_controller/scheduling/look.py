@@ -96,8 +96,8 @@ class Look:
         queue: Sequence[QueuedPod] = self._compiled.queue
         while queue:
             failed, placed = self._pass(queue)
-            retried = [queued for queued in failed if _may_change(queued.pod_class)]
-            self.unplaced.extend(q for q in failed if not _may_change(q.pod_class))
+            retried = [queued for queued in failed if queued.pod_class.shape.may_change]
+            self.unplaced.extend(q for q in failed if not q.pod_class.shape.may_change)
             released = self._release()
             if not retried or self.unasked or not (placed or released):
                 self.unplaced.extend(retried)
@@ -114,22 +114,23 @@ class Look:
     def _pass(self, queue: Sequence[QueuedPod]) -> tuple[list[QueuedPod], int]:
         failed: list[QueuedPod] = []
         hopeless: set[PodClass] = set()
+        hopeless_now: set[PodClass] = set()
         placed = 0
         for position, queued in enumerate(queue):
             if position % _ASK_TO_STOP_EVERY == 0 and self._must_stop():
                 self.unasked.extend(queue[position:])
                 break
-            if queued.pod_class in hopeless:
+            if queued.pod_class in hopeless or queued.pod_class in hopeless_now:
                 failed.append(queued)
                 continue
             try:
                 if self._place(queued):
                     placed += 1
-                    if any(_may_change(pod_class) for pod_class in hopeless):
-                        hopeless = {c for c in hopeless if not _may_change(c)}
+                    hopeless_now.clear()
                 else:
                     failed.append(queued)
-                    hopeless.add(queued.pod_class)
+                    known = hopeless_now if queued.pod_class.shape.may_change else hopeless
+                    known.add(queued.pod_class)
             except _MustWait:
                 self.waiting.append(queued)
         return failed, placed
@@ -486,8 +487,3 @@ def _cheapest(claim: Claim) -> float:
     if claim.reserved:
         kinds &= Reservations.kinds_of(index, claim.reserved)
     return index.cheapest(claim.candidates, kinds)
-
-
-def _may_change(pod_class: PodClass) -> bool:
-    """Whether pods placed later could open a place for it."""
-    return any(level.spreads or level.affinities for level in pod_class.shape.levels)

@@ -66,6 +66,8 @@ class Shape:
     """Tallies of owners whose anti-affinity selects it."""
     certain_keys: tuple[str, ...] = ()
     """Topology keys that must have one value wherever it is placed."""
+    may_change: bool = False
+    """Whether pods placed later could open a place for it."""
     refuses_pools: bool = False
     """Whether every way to place it wants a node of no pool."""
 
@@ -110,15 +112,17 @@ class ShapeCompiler:
                 spreads=self._spreads(rules.wanted_spreads),
             )
         owned = (rule.tally for rule in antis)
+        levels = tuple(self._levels(parts, wishes))
         shape = Shape(
             number=self._count,
             namespace=namespace,
             labels=labels,
-            levels=tuple(self._levels(parts, wishes)),
+            levels=levels,
             required=rules.required,
             ports=ports,
             volumes=volumes,
             hard_antis=antis,
+            may_change=any(level.spreads or level.affinities for level in levels),
             refuses_pools=rules.refuses_pools,
             owned=tuple([self.owners.tally(t.key, t.selector, t.namespaces) for t in owned]),
         )
