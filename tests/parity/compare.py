@@ -29,24 +29,11 @@ TOLERANCE: Final = 1.02
 RUNS: Final = 9
 """How often Karpenter decides each world."""
 
-_ZONE_OF_ITS_OWN: Final = (
-    "a pod that wants its zone to itself pins its node to one zone, so that its siblings get the "
-    "others; Karpenter leaves the zone open and the siblings pending"
-)
 _HEAVIER_POOL: Final = (
     "a heavier pool is used up to its limit; Karpenter counts each claim at its largest candidate "
     "and goes on to the lighter pool, which is cheaper here, while there is room"
 )
-_ZONE_BEFORE_COMPANY: Final = (
-    "the zone is chosen by the price of a node for the first pod, before it is known how many follow "
-    "it there; Karpenter takes any of the equal zones, and its middle run was luckier"
-)
 REASONS: Final[Mapping[str, str]] = {
-    "pod-anti-affinity-1": _ZONE_OF_ITS_OWN,
-    "pod-anti-affinity-2": _ZONE_OF_ITS_OWN,
-    "pod-anti-affinity-4": _ZONE_OF_ITS_OWN,
-    "zone-spread-3": _ZONE_BEFORE_COMPANY,
-    "pod-affinity-0": _ZONE_BEFORE_COMPANY,
     "limits-5": _HEAVIER_POOL,
     "everything-3": _HEAVIER_POOL,
 }
