@@ -17,6 +17,8 @@ from nodewright_local.pki import certificate_file, key_file, kubeconfig_file
 from nodewright_local.state import ClusterState, write_whole
 
 AUTHENTICATION_PATH: Final = "/_nodewright/authenticate"
+SPREADING_PROFILE: Final = "topology-spread-defaults"
+"""Scheduler name of pods that kube-scheduler spreads over zones and hosts by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +91,42 @@ def write_configuration(state: ClusterState) -> None:
         "current-context": "eks",
     }
     write_whole(_webhook_file(state), json.dumps(webhook, indent=2))
+    write_whole(_scheduler_file(state), json.dumps(_scheduler_configuration(state), indent=2))
 
 
 def _webhook_file(state: ClusterState) -> Path:
     return state.pki_dir / "authentication-webhook.kubeconfig"
+
+
+def _scheduler_file(state: ClusterState) -> Path:
+    return state.pki_dir / "scheduler-configuration.json"
+
+
+def _scheduler_configuration(state: ClusterState) -> Mapping[str, object]:
+    """Return the default profile as it is released, and one whose pods spread by themselves."""
+    spread = [
+        {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+        for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+    ]
+    arguments = {"defaultingType": "List", "defaultConstraints": spread}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        # Beside a configuration file the flags of these are passed over.
+        "clientConnection": {
+            "kubeconfig": str(kubeconfig_file(state, "scheduler")),
+            "qps": 200,
+            "burst": 400,
+        },
+        "leaderElection": {"leaderElect": False},
+        "profiles": [
+            {"schedulerName": "default-scheduler"},
+            {
+                "schedulerName": SPREADING_PROFILE,
+                "pluginConfig": [{"name": "PodTopologySpread", "args": arguments}],
+            },
+        ],
+    }
 
 
 def _flags(values: Mapping[str, object]) -> tuple[str, ...]:
@@ -214,8 +248,12 @@ def _controller_manager(state: ClusterState) -> ProcessSpec:
 
 def _scheduler(state: ClusterState) -> ProcessSpec:
     flags = {
-        "kubeconfig": kubeconfig_file(state, "scheduler"),
-        **_health_server(state, state.scheduler_port),
+        "config": _scheduler_file(state),
+        "bind-address": "127.0.0.1",
+        "secure-port": state.scheduler_port,
+        "tls-cert-file": certificate_file(state, "component"),
+        "tls-private-key-file": key_file(state, "component"),
+        "v": 1,
     }
     return ProcessSpec(
         name="kube-scheduler",

@@ -133,6 +133,11 @@ class FakeEc2(Calls):
         self.templates: dict[str, Json] = {}
         self.sold_out: set[tuple[str, str]] = set()
         """(type, zone); "*" stands for any."""
+        self.full_subnets: set[str] = set()
+        self.reservations: dict[str, Json] = {}
+        """Capacity reservations by id; `reserve` adds one."""
+        self.reservation_errors: dict[str, str] = {}
+        """Reservation to the code that a launch into it gets."""
         self.spot_prices: list[Json] = []
 
     def describe_instance_types(self, **request: Any) -> Json:
@@ -186,6 +191,37 @@ class FakeEc2(Calls):
         ]
         return {"Reservations": [{"Instances": found}]}
 
+    def reserve(self, id_: str, instance_type: str, zone: str, count: int, **more: Any) -> Json:
+        """Add a capacity reservation."""
+        made: Json = {
+            "CapacityReservationId": id_,
+            "OwnerId": "123456789012",
+            "InstanceType": instance_type,
+            "AvailabilityZone": zone,
+            "AvailableInstanceCount": count,
+            "InstanceMatchCriteria": "targeted",
+            "ReservationType": "default",
+            "State": "active",
+            "Tags": [{"Key": "karpenter.sh/discovery", "Value": "demo"}],
+        } | more
+        self.reservations[id_] = made
+        return made
+
+    def describe_capacity_reservations(self, **request: Any) -> Json:
+        self._called("describe_capacity_reservations", request)
+        wanted = request.get("CapacityReservationIds")
+        for id_ in wanted or ():
+            if id_ not in self.reservations:
+                raise AwsError("InvalidCapacityReservationId.NotFound", id_)
+        names = {
+            "state": "State",
+            "owner-id": "OwnerId",
+            "instance-match-criteria": "InstanceMatchCriteria",
+        }
+        found = _selected(list(self.reservations.values()), request, names)
+        kept = [each for each in found if not wanted or each["CapacityReservationId"] in wanted]
+        return {"CapacityReservations": [dict(each) for each in kept]}
+
     def terminate_instances(self, **request: Any) -> Json:
         self._called("terminate_instances", request)
         for instance_id in request["InstanceIds"]:
@@ -219,17 +255,40 @@ class FakeEc2(Calls):
         for override, template in sorted(choices, key=lambda choice: choice[0]["Priority"]):
             if template not in self.templates:
                 errors.append(_fleet_error("InvalidLaunchTemplateName.NotFoundException", override))
-            elif self._sold_out(override):
+            elif override["SubnetId"] in self.full_subnets:
+                errors.append(_fleet_error("InsufficientFreeAddressesInSubnet", override))
+            elif code := self._reservation_error(template, override):
+                errors.append(_fleet_error(code, override))
+            elif not self._target(template) and self._sold_out(override):
                 errors.append(_fleet_error("InsufficientInstanceCapacity", override))
             else:
-                return {"Instances": [self._start(request, override)], "Errors": errors}
+                started = self._start(request, override, self._target(template))
+                return {"Instances": [started], "Errors": errors}
         return {"Instances": [], "Errors": errors}
+
+    def _target(self, template: str) -> str:
+        """Return the reservation that a template launches into, empty for none."""
+        data = self.templates[template]["LaunchTemplateData"]
+        wanted = data.get("CapacityReservationSpecification", {})
+        return str(wanted.get("CapacityReservationTarget", {}).get("CapacityReservationId", ""))
+
+    def _reservation_error(self, template: str, override: Json) -> str:
+        id_ = self._target(template)
+        if not id_:
+            return ""
+        if id_ in self.reservation_errors:
+            return self.reservation_errors[id_]
+        found = self.reservations[id_]
+        place = (found["InstanceType"], found["AvailabilityZone"])
+        if place != (override["InstanceType"], override["AvailabilityZone"]):
+            return "InvalidParameterValue"
+        return "" if found["AvailableInstanceCount"] > 0 else "ReservationCapacityExceeded"
 
     def _sold_out(self, override: Json) -> bool:
         type_, zone = override["InstanceType"], override["AvailabilityZone"]
         return bool({(type_, zone), ("*", zone), (type_, "*"), ("*", "*")} & self.sold_out)
 
-    def _start(self, request: Json, override: Json) -> Json:
+    def _start(self, request: Json, override: Json, reservation: str) -> Json:
         instance_id = f"i-{next(self._ids):017x}"
         spot = request["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "spot"
         tags = tags_of(request, "instance")
@@ -244,6 +303,9 @@ class FakeEc2(Calls):
             "LaunchTime": self._now(),
             "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
         } | ({"InstanceLifecycle": "spot"} if spot else {})
+        if reservation:
+            self.reservations[reservation]["AvailableInstanceCount"] -= 1
+            self.instances[instance_id]["CapacityReservationId"] = reservation
         return {
             "InstanceIds": [instance_id],
             "InstanceType": override["InstanceType"],

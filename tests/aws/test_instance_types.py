@@ -22,6 +22,7 @@ from nodewright_controller.aws.instance_types import compatible, describe
 from nodewright_controller.aws.max_pods import eni_limited_pods, max_pods
 from nodewright_controller.aws.overhead import node_overhead, reserved_cpu
 from nodewright_controller.aws.shape import NodeShape, shape_of
+from nodewright_controller.aws.volume_limits import volume_limits
 from nodewright_controller.constraints.instance_type import InstanceType
 
 from tests import golden
@@ -92,6 +93,71 @@ def test_pods_are_what_the_network_interfaces_can_address() -> None:
     assert eni_limited_pods(info("m5.large"), reserved_enis=1) == 20
     assert eni_limited_pods(info("m5.large"), reserved_enis=3) == 0
     assert eni_limited_pods(info("p5.48xlarge")) == 2 * 49 + 2
+
+
+ROOT = BlockDeviceMapping(
+    device_name="/dev/xvda", root_volume=True, ebs=BlockDevice(volume_size="20Gi")
+)
+DATA = BlockDeviceMapping(device_name="/dev/xvdb", ebs=BlockDevice(volume_size="50Gi"))
+TWO_INTERFACES = [
+    NetworkInterface(network_card_index=0, device_index=index, interface_type="interface")
+    for index in range(2)
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "alias", "spec", "volumes"),
+    [
+        ("m5.large", "al2023@latest", {}, 26),  # 28 slots: an interface, the root volume
+        ("m5d.large", "al2023@latest", {}, 25),  # and a local disk
+        ("m7i.large", "al2023@latest", {}, 31),  # 32 of its own: the root volume
+        ("m5.large", "bottlerocket@latest", {}, 25),  # two volumes of the machine
+        ("m5.large", "al2023@latest", {"block_device_mappings": [ROOT, DATA]}, 25),
+        ("m5.large", "al2023@latest", {"network_interfaces": TWO_INTERFACES}, 25),
+        ("m7i.large", "al2023@latest", {"network_interfaces": TWO_INTERFACES}, 31),
+    ],
+)
+def test_volumes_are_what_ec2_attaches_without_the_machines_own_devices(
+    name: str, alias: str, spec: dict[str, Any], volumes: int
+) -> None:
+    assert volume_limits(info(name), shape(alias, **spec)) == {"ebs.csi.aws.com": volumes}
+
+
+def test_a_type_of_which_ec2_says_nothing_has_no_known_bound() -> None:
+    silent = parse_instance_type(fakes.describe("m5.large") | {"EbsInfo": {}})
+
+    assert volume_limits(silent, shape()) == {}
+
+
+def test_ec2_counts_local_disks_and_one_interface_before_it_names_a_shared_number() -> None:
+    """The rule in `volume_limits` rests on this, so it is held against every type known."""
+    shared = [
+        described
+        for described in INSTANCE_TYPES.values()
+        if described["EbsInfo"]["AttachmentLimitType"] == "shared"
+        and described.get("Hypervisor") == "nitro"
+        and not {"GpuInfo", "NeuronInfo", "InferenceAcceleratorInfo", "FpgaInfo"} & set(described)
+        and not described["InstanceType"].startswith("vt1.")  # media accelerators, not described
+    ]
+
+    wrong = [
+        described["InstanceType"]
+        for described in shared
+        if described["EbsInfo"]["MaximumEbsAttachments"] != 28 - 1 - _disks(described)
+    ]
+    assert len(shared) > 400
+    assert wrong == []
+
+
+def _disks(described: dict[str, Any]) -> int:
+    disks = described.get("InstanceStorageInfo", {}).get("Disks", ())
+    return sum(int(disk["Count"]) for disk in disks)
+
+
+async def test_the_limits_reach_the_types_that_pods_are_planned_on() -> None:
+    types = await resolved()
+
+    assert types["m5.large"].volume_limits == {"ebs.csi.aws.com": 26}
 
 
 @pytest.mark.parametrize(

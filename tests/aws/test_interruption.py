@@ -134,6 +134,26 @@ async def test_a_spot_warning_deletes_the_claim_and_remembers_the_pool() -> None
     assert result.requeue_after == 0
 
 
+async def test_a_warning_about_a_reservation_deletes_the_claim_and_remembers_the_reservation() -> (
+    None
+):
+    site = Site()
+    reserved = {
+        "karpenter.sh/capacity-type": "reserved",
+        "karpenter.k8s.aws/capacity-reservation-id": "cr-1",
+    }
+    await site.kube.patch(NodeClaim, "claim-1", {"metadata": {"labels": reserved}})
+    kind = "EC2 Capacity Reservation Instance Interruption Warning"
+    site.send(event(kind, instance_id="i-1"))
+
+    await site.queue.step()
+
+    unavailable = site.world.provider.unavailable
+    assert site.deleting
+    assert unavailable.reservation_until("m5.large", "cr-1") is not None
+    assert not unavailable.is_unavailable("m5.large", "us-west-2a", "on-demand")
+
+
 async def test_a_rebalance_recommendation_is_only_told() -> None:
     site = Site()
     site.send(event("EC2 Instance Rebalance Recommendation", instance_id="i-1"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from nodewright_controller.api.ec2nodeclass import SubnetStatus
 from nodewright_controller.api.meta import Condition
 from nodewright_controller.aws.error_codes import AwsError
 from nodewright_controller.ports.errors import (
@@ -142,6 +145,50 @@ async def test_sold_out_offerings_are_not_offered_again_for_three_minutes() -> N
     assert types == ["t3.small", "t3.small", "t3a.small"]
 
 
+async def test_a_full_subnet_gives_way_to_the_other_one_of_its_zone() -> None:
+    world = World()
+    world.aws.ec2.subnets.append(
+        world.aws.ec2.subnets[0] | {"SubnetId": "subnet-a2", "AvailableIpAddressCount": 5}
+    )
+    status = world.node_classes["default"].status
+    status.subnets = [
+        SubnetStatus(id=subnet_id, zone="us-west-2a", zone_id="usw2-az2")
+        for subnet_id in ("subnet-a", "subnet-a2")
+    ]
+    world.aws.ec2.full_subnets = {"subnet-a"}
+
+    with pytest.raises(InsufficientCapacity, match="InsufficientFreeAddressesInSubnet"):
+        await world.provider.create(node_claim("claim-1", X86 | ON_DEMAND))
+    await world.provider.create(node_claim("claim-2", X86 | ON_DEMAND))
+
+    (instance,) = world.aws.ec2.instances.values()
+    assert instance["SubnetId"] == "subnet-a2"
+
+
+async def test_a_zone_without_any_address_is_left_out_until_three_minutes_have_passed() -> None:
+    world = World()
+    world.aws.ec2.full_subnets = {"subnet-a"}
+    only_there = X86 | ON_DEMAND | {"topology.kubernetes.io/zone": ["us-west-2a"]}
+    with pytest.raises(InsufficientCapacity, match="InsufficientFreeAddressesInSubnet"):
+        await world.provider.create(node_claim("claim-1", only_there))
+    tries = len(world.aws.ec2.requests("create_fleet"))
+
+    with pytest.raises(InsufficientCapacity, match="out of stock"):
+        await world.provider.create(node_claim("claim-2", only_there))
+    elsewhere = await world.provider.create(node_claim("claim-3", X86 | ON_DEMAND))
+
+    assert len(world.aws.ec2.requests("create_fleet")) == tries + 1
+    assert elsewhere.labels["topology.kubernetes.io/zone"] != "us-west-2a"
+    offered = world.aws.ec2.requests("create_fleet")[-1]["LaunchTemplateConfigs"]
+    zones = {each["AvailabilityZone"] for config in offered for each in config["Overrides"]}
+    assert zones == {"us-west-2b", "us-west-2c"}
+
+    world.aws.ec2.full_subnets = set()
+    world.clock.move(minutes=3, seconds=1)
+    late = node_claim("claim-4", only_there, created=world.clock.now())
+    assert (await world.provider.create(late)).labels["topology.kubernetes.io/zone"] == "us-west-2a"
+
+
 async def test_everything_sold_out_is_insufficient_capacity() -> None:
     world = World()
     world.aws.ec2.sold_out = {("*", "*")}
@@ -254,3 +301,17 @@ async def test_a_gpu_claim_boots_the_gpu_image() -> None:
     assert launched.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"
     assert launched.image_id == "ami-gpu"
     assert launched.capacity["nvidia.com/gpu"] == 1
+
+
+async def test_a_launch_says_what_was_offered_and_what_of_it_was_out_of_stock() -> None:
+    world = World()
+    world.aws.ec2.sold_out = {("t3a.small", "*")}
+
+    launched = await world.provider.create(node_claim("claim-1", X86 | ON_DEMAND))
+
+    prices = [each.usd_per_hour for each in launched.offers]
+    assert prices == sorted(prices)
+    assert len({each.instance_type for each in launched.offers}) == launched.considered_types
+    assert {each.capacity_type for each in launched.offers} == {"on-demand"}
+    assert {each.offer.instance_type for each in launched.shortages} == {"t3a.small"}
+    assert {each.until for each in launched.shortages} == {world.clock.now() + timedelta(minutes=3)}

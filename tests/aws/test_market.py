@@ -6,7 +6,7 @@ import json
 
 from nodewright_controller.aws.error_codes import UNREACHABLE, AwsError
 from nodewright_controller.aws.pricing import parse_spot_prices
-from nodewright_controller.aws.unavailable import UnavailableOfferings
+from nodewright_controller.aws.unavailable import TIME_TO_LIVE, UnavailableOfferings
 
 from tests.aws.world import Clock, World
 
@@ -120,12 +120,39 @@ def test_a_second_shortage_extends_the_first() -> None:
     assert offerings.is_unavailable("m5.large", "a", "spot")
 
 
-def test_whole_capacity_types_and_zones_can_be_out() -> None:
+def test_a_shortage_says_until_when_it_lasts() -> None:
+    clock = Clock()
+    offerings = UnavailableOfferings(clock)
+    offerings.mark("m5.large", "a", "spot")
+    clock.move(minutes=1)
+    offerings.mark_capacity_type("spot")
+
+    longest = clock.now() + TIME_TO_LIVE
+    assert offerings.until("m5.large", "a", "spot") == longest
+    assert offerings.until("m5.large", "a", "on-demand") is None
+
+
+def test_a_whole_capacity_type_can_be_out() -> None:
     offerings = UnavailableOfferings(Clock())
     offerings.mark_capacity_type("spot")
-    offerings.mark_zone("b")
 
     assert offerings.is_unavailable("any", "a", "spot")
-    assert offerings.is_unavailable("any", "b", "on-demand")
     assert not offerings.is_unavailable("any", "a", "on-demand")
-    assert offerings.sequence("any") == 2
+    assert offerings.sequence("any") == 1
+
+
+def test_a_zone_is_full_when_every_subnet_there_is_and_for_three_minutes() -> None:
+    clock = Clock()
+    offerings = UnavailableOfferings(clock)
+    subnets = [("a", "subnet-1"), ("a", "subnet-2"), ("b", "subnet-3")]
+
+    offerings.mark_subnet("subnet-1")
+    assert offerings.full_zones(subnets) == frozenset()
+    offerings.mark_subnet("subnet-2")
+    assert offerings.full_zones(subnets) == {"a"}
+    assert offerings.full_zones([*subnets, ("a", "subnet-4")]) == frozenset()
+    assert not offerings.is_unavailable("any", "a", "on-demand")
+    before = offerings.sequence("any")
+    clock.move(minutes=3)
+    assert offerings.full_zones(subnets) == frozenset()
+    assert offerings.sequence("any") > before

@@ -72,28 +72,18 @@ async def test_addresses_under_way_are_deducted_until_ec2_counts_them() -> None:
     assert [first, second, third] == ["subnet-a", "subnet-a2", "subnet-a"]
 
 
-async def test_a_full_subnet_is_passed_over() -> None:
+async def test_deducting_and_giving_back_cancel_out() -> None:
     world = World()
-    world.aws.ec2.subnets.append(world.aws.ec2.subnets[0] | {"SubnetId": "subnet-a2"})
+    world.aws.ec2.subnets.append(
+        world.aws.ec2.subnets[0] | {"SubnetId": "subnet-a2", "AvailableIpAddressCount": 50}
+    )
     subnets, ids = world.provider.subnets, ["subnet-a", "subnet-a2"]
     await subnets.for_launch(ids)
 
-    subnets.mark_full("subnet-a")
-    assert (await subnets.for_launch(ids))["us-west-2a"].id == "subnet-a2"
-    assert not subnets.zone_is_full("us-west-2a", ids)
-    subnets.mark_full("subnet-a2")
-    assert subnets.zone_is_full("us-west-2a", ids)
-
-
-async def test_deducting_and_giving_back_cancel_out() -> None:
-    world = World()
-    subnets = world.provider.subnets
-    await subnets.for_launch(["subnet-a"])
-
     subnets.deduct(["subnet-a"], 100)
-    assert subnets.zone_is_full("us-west-2a", ["subnet-a"])
+    assert (await subnets.for_launch(ids))["us-west-2a"].id == "subnet-a2"
     subnets.give_back(["subnet-a"], 100)
-    assert not subnets.zone_is_full("us-west-2a", ["subnet-a"])
+    assert (await subnets.for_launch(ids))["us-west-2a"].id == "subnet-a"
 
 
 async def test_the_profile_is_made_once_and_survives_lost_answers() -> None:

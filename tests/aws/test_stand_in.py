@@ -23,9 +23,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 import pytest_asyncio
-from nodewright_controller.api.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from nodewright_controller.api.ec2nodeclass import (
+    CapacityReservationSelectorTerm,
+    EC2NodeClass,
+    EC2NodeClassStatus,
+)
 from nodewright_controller.api.meta import is_true
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.aws import clients
@@ -36,9 +41,12 @@ from nodewright_controller.aws.options import AwsOptions
 from nodewright_controller.aws.provider import EC2Provider
 from nodewright_controller.ports.cloud import Launched
 from nodewright_controller.ports.errors import CreateFailed, InsufficientCapacity, NodeClaimNotFound
+from nodewright_controller.scheduling.claims import node_claim_from
+from nodewright_controller.scheduling.solver import solve
 
 from tests.aws.fakes import REGION
-from tests.aws.world import ON_DEMAND, SPOT, X86, node_claim, node_class
+from tests.aws.world import ON_DEMAND, SPOT, X86, node_claim, node_class, node_pool
+from tests.builders import nodepool, pod, world
 from tests.fakes.harness import FakeRecorder
 from tests.fakes.kube import FakeKube
 
@@ -155,10 +163,10 @@ class Site:
             node_claims=self.kube.store(NodeClaim),
         )
 
-    async def add(self, alias: str = "al2023@latest") -> str:
+    async def add(self, alias: str = "al2023@latest", **spec: Any) -> str:
         """Make a node class, wait until it is Ready, and return its name."""
         name = f"class-{time.monotonic_ns()}"
-        made = node_class(name, alias)
+        made = node_class(name, alias, **spec)
         made.status = EC2NodeClassStatus()
         self.kube.add(made)
         await self.reconciler.reconcile(name)
@@ -275,6 +283,68 @@ async def test_a_drained_market_is_insufficient_capacity(
             await site.provider.create(fresh_claim("ice", requires, default))
     finally:
         stand_in.control("ice", {"pools": []})
+
+
+async def planned(site: Site, of: str, pods: int) -> list[NodeClaim]:
+    """Return the claims that the solver asks for, for pods of which a node takes one each."""
+    pool = nodepool("general")
+    pool.spec.template.spec.node_class_ref = node_pool(of).spec.template.spec.node_class_ref
+    types = await site.provider.instance_types(pool)
+    kind = {"node.kubernetes.io/instance-type": "m5.large"}
+    asking = [pod(f"web-{n}", cpu="1500m", select=kind) for n in range(pods)]
+    decision = solve(world(pool, *types, *asking))
+    claims = [node_claim_from(each, pool) for each in decision.new_claims]
+    for claim in claims:
+        name = f"reserved-{time.monotonic_ns()}"
+        claim.metadata = msgspec.structs.replace(
+            claim.metadata, name=name, uid=f"uid-{name}", creation_timestamp=Now().now()
+        )
+    return claims
+
+
+async def test_what_is_reserved_is_used_first_and_can_be_had_again(
+    stand_in: StandIn, site: Site
+) -> None:
+    make: Any = boto3.client
+    ec2 = make("ec2", region_name=REGION, endpoint_url=stand_in.url)
+    reserved = ec2.create_capacity_reservation(
+        InstanceType="m5.large",
+        InstancePlatform="Linux/UNIX",
+        AvailabilityZone=f"{REGION}b",
+        InstanceCount=1,
+        InstanceMatchCriteria="targeted",
+    )["CapacityReservation"]["CapacityReservationId"]
+    of = await site.add(
+        capacity_reservation_selector_terms=[CapacityReservationSelectorTerm(id=reserved)]
+    )
+
+    # One pod gets the place, the other waits for the next round rather than be bought for.
+    (first,) = await planned(site, of, pods=2)
+    launched = await site.provider.create(first)
+    (second,) = await planned(site, of, pods=1)
+    bought = await site.provider.create(second)
+
+    assert launched.labels["karpenter.sh/capacity-type"] == "reserved"
+    assert launched.labels["karpenter.k8s.aws/capacity-reservation-id"] == reserved
+    assert launched.labels["topology.kubernetes.io/zone"] == f"{REGION}b"
+    assert (await site.provider.get(launched.provider_id)).capacity_reservation_id == reserved
+    assert bought.labels["karpenter.sh/capacity-type"] in ("spot", "on-demand")
+
+    first.status.provider_id = launched.provider_id
+    first.metadata.labels = {**first.labels, **launched.labels}
+    for _ in range(100):
+        try:
+            await site.provider.delete(first)
+        except NodeClaimNotFound:
+            break
+        await asyncio.sleep(0.1)
+    (third,) = await planned(site, of, pods=1)
+    again = await site.provider.create(third)
+    assert again.labels["karpenter.k8s.aws/capacity-reservation-id"] == reserved
+
+    ec2.cancel_capacity_reservation(CapacityReservationId=reserved)
+    assert (await site.provider.get(again.provider_id)).capacity_type == "on-demand"
+    await site.remove(of)
 
 
 async def test_an_aws_that_stops_answering_in_the_middle_doubles_nothing(

@@ -17,6 +17,7 @@ from typing import Final
 import structlog
 
 from nodewright_controller.api.ec2nodeclass import AMIStatus, EC2NodeClass
+from nodewright_controller.aws.capacity_reservations import CapacityReservations
 from nodewright_controller.aws.clients import AwsClients
 from nodewright_controller.aws.expiring import ExpiringMap
 from nodewright_controller.aws.instance_type_info import InstanceTypeInfo, parse_instance_type
@@ -24,6 +25,7 @@ from nodewright_controller.aws.instance_types import describe, offer, resolve
 from nodewright_controller.aws.offerings import Market
 from nodewright_controller.aws.options import AwsOptions
 from nodewright_controller.aws.pricing import Pricing
+from nodewright_controller.aws.reserved import Slots
 from nodewright_controller.aws.shape import NodeShape, shape_of
 from nodewright_controller.aws.unavailable import UnavailableOfferings
 from nodewright_controller.constraints.instance_type import InstanceType
@@ -57,7 +59,7 @@ class _Resolved:
 
     shape: NodeShape
     types: dict[str, InstanceType]
-    made_at: dict[str, tuple[int, int]] = field(default_factory=dict)
+    made_at: dict[str, tuple[object, ...]] = field(default_factory=dict)
 
 
 class Catalog:
@@ -70,11 +72,13 @@ class Catalog:
         clock: Clock,
         pricing: Pricing,
         unavailable: UnavailableOfferings,
+        reservations: CapacityReservations,
     ) -> None:
         self._clients = clients
         self._options = options
         self._pricing = pricing
         self._unavailable = unavailable
+        self._reservations = reservations
         self._raw = RawCatalog()
         self._resolved: ExpiringMap[bytes, _Resolved] = ExpiringMap(clock, RESOLVED_TIME_TO_LIVE)
         self._memory: ExpiringMap[tuple[str, str], int] = ExpiringMap(clock, MEMORY_TIME_TO_LIVE)
@@ -164,9 +168,11 @@ class Catalog:
             zone_ids=resolved.shape.zones,
             prices=self._pricing,
             shortages=self._unavailable,
+            full_zones=self._unavailable.full_zones(resolved.shape.subnets),
         )
         for name, instance_type in resolved.types.items():
-            state = (self._pricing.version, self._unavailable.sequence(name))
+            slots = self._slots(name, resolved.shape)
+            state = (self._pricing.version, self._unavailable.sequence(name), slots)
             if resolved.made_at.get(name) == state:
                 continue
             made = offer(
@@ -175,10 +181,22 @@ class Catalog:
                 self._raw.zones.get(name, ()),
                 resolved.shape,
                 market,
+                slots,
             )
             resolved.made_at[name] = state
             if made != instance_type.offerings:
                 resolved.types[name] = replace(instance_type, offerings=made)
+
+    def _slots(self, instance_type: str, shape: NodeShape) -> tuple[Slots, ...]:
+        return tuple(
+            Slots(
+                found,
+                self._reservations.available(found.id),
+                self._unavailable.reservation_until(instance_type, found.id),
+            )
+            for found in shape.reservations
+            if found.instance_type == instance_type
+        )
 
     def record_memory(self, node_class: EC2NodeClass, instance_type: str, memory: int) -> None:
         """Remember the memory, in bytes, that a node of this type and these images reported."""

@@ -46,6 +46,7 @@ class Ec2Api(Protocol):
     def describe_images(self, **request: Any) -> Response: ...  # noqa: D102
     def describe_spot_price_history(self, **request: Any) -> Response: ...  # noqa: D102
     def describe_instances(self, **request: Any) -> Response: ...  # noqa: D102
+    def describe_capacity_reservations(self, **request: Any) -> Response: ...  # noqa: D102
     def terminate_instances(self, **request: Any) -> Response: ...  # noqa: D102
     def create_fleet(self, **request: Any) -> Response: ...  # noqa: D102
     def run_instances(self, **request: Any) -> Response: ...  # noqa: D102

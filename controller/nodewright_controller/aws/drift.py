@@ -20,6 +20,7 @@ NODE_CLASS_DRIFT: Final = "NodeClassDrift"
 AMI_DRIFT: Final = "AMIDrift"
 SUBNET_DRIFT: Final = "SubnetDrift"
 SECURITY_GROUP_DRIFT: Final = "SecurityGroupDrift"
+CAPACITY_RESERVATION_DRIFT: Final = "CapacityReservationDrift"
 
 
 async def drift_reason(
@@ -32,7 +33,10 @@ async def drift_reason(
     reason = static_drift(node_class.annotations, node_claim.annotations) or image_drift(
         node_claim, node_class, instance_type
     )
-    return reason or network_drift(await instance(), node_class)
+    if reason:
+        return reason
+    found = await instance()
+    return network_drift(found, node_class) or reservation_drift(node_claim, found, node_class)
 
 
 def static_drift(of_class: Mapping[str, str], of_claim: Mapping[str, str]) -> str:
@@ -64,3 +68,17 @@ def network_drift(instance: CloudInstance, node_class: EC2NodeClass) -> str:
     if subnets and instance.subnet_id not in subnets:
         return SUBNET_DRIFT
     return ""
+
+
+def reservation_drift(
+    node_claim: NodeClaim, instance: CloudInstance, node_class: EC2NodeClass
+) -> str:
+    """Compare the reservation of a reserved node, as EC2 says it, with those selected now.
+
+    A node that lost its reservation, and so runs on demand, gets that as its new label instead.
+    """
+    if node_claim.labels.get(labels.CAPACITY_TYPE) != labels.RESERVED:
+        return ""
+    mine = instance.capacity_reservation_id
+    selected = {found.id for found in node_class.status.capacity_reservations or ()}
+    return CAPACITY_RESERVATION_DRIFT if mine and mine not in selected else ""

@@ -47,6 +47,8 @@ OUT_OF_CAPACITY: Final = frozenset(
         "InvalidCapacityReservationState.Unavailable",
     }
 )
+USED_UP_QUOTAS: Final = frozenset({"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"})
+"""Those of them that are about the whole account: a quota of vCPUs."""
 THROTTLED: Final = frozenset(
     {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )

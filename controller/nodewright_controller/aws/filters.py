@@ -10,8 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nodewright_controller.api.labels import CAPACITY_TYPE, CAPACITY_TYPES, ON_DEMAND, SPOT
+from nodewright_controller.api.labels import (
+    CAPACITY_TYPE,
+    CAPACITY_TYPES,
+    ON_DEMAND,
+    RESERVED,
+    SPOT,
+)
 from nodewright_controller.aws.capacity import ACCELERATORS
+from nodewright_controller.aws.capacity_reservations import CAPACITY_BLOCK, DEFAULT
+from nodewright_controller.aws.reserved import reservation_of
 from nodewright_controller.constraints.instance_type import InstanceType, Offering
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
@@ -67,6 +75,7 @@ def choose(
     candidates = _launchable(fitting, asked)
     if not candidates:
         return NoChoice(f"all {len(fitting)} instance types that fit are out of stock or not sold")
+    candidates = reserved_only(candidates)
     if not any(found.min_values for found in asked.values()):
         candidates = without_exotic(candidates)
         candidates = without_dear_spot(candidates)
@@ -78,6 +87,54 @@ def _launchable(
 ) -> tuple[Candidate, ...]:
     found = ((each, each.launchable(asked)) for each in instance_types)
     return tuple(Candidate(each, offerings) for each, offerings in found if offerings)
+
+
+def reserved_only(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Keep what comes from capacity reservations, if anything does: it is paid for.
+
+    One launch buys from one kind of reservation, the kind with the cheapest offering; of a capacity
+    block it buys one type in one zone; and of several reservations of a type in a zone, the one
+    with most room.
+    """
+    from_reservations = _keep(candidates, lambda o: o.capacity_type == RESERVED)
+    if not from_reservations:
+        return candidates
+    cheapest = min(
+        ((_kind(o), c, o) for c in from_reservations for o in c.offerings),
+        key=lambda found: (
+            found[2].usd_per_hour,
+            _KINDS.index(found[0]),
+            found[1].instance_type.name,
+        ),
+    )
+    kind, candidate, offering = cheapest
+    if kind == CAPACITY_BLOCK:
+        return (Candidate(candidate.instance_type, (offering,)),)
+    of_kind = _keep(from_reservations, lambda o: _kind(o) == kind)
+    return tuple(Candidate(c.instance_type, _roomiest(c.offerings)) for c in of_kind)
+
+
+_INTERRUPTIBLE: Final = "interruptible"
+_KINDS: Final = (DEFAULT, CAPACITY_BLOCK, _INTERRUPTIBLE)
+
+
+def _kind(offering: Offering) -> str:
+    reservation = reservation_of(offering)
+    if reservation is None:
+        return ""
+    if reservation.type == CAPACITY_BLOCK:
+        return CAPACITY_BLOCK
+    return _INTERRUPTIBLE if reservation.interruptible else DEFAULT
+
+
+def _roomiest(offerings: tuple[Offering, ...]) -> tuple[Offering, ...]:
+    """Return one offering per zone, cheapest first: the one whose reservation has most room."""
+    best: dict[str, Offering] = {}
+    for offering in offerings:
+        known = best.get(offering.zone)
+        if known is None or offering.reservation_capacity > known.reservation_capacity:
+            best[offering.zone] = offering
+    return tuple(best.values())
 
 
 def without_exotic(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

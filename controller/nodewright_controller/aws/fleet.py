@@ -9,13 +9,15 @@ Upstream: pkg/providers/instance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nodewright_controller.api.labels import MIN_VALUES_RELAXED, ON_DEMAND, SPOT
 from nodewright_controller.aws.error_codes import is_out_of_capacity
+from nodewright_controller.aws.filters import Choice
 from nodewright_controller.aws.launch_template import LaunchInput, LaunchTemplate
+from nodewright_controller.aws.reserved import Reservation, reservation_of
 from nodewright_controller.aws.subnets import Subnet
 from nodewright_controller.aws.tags import as_list, launch_tags
 
@@ -44,6 +46,8 @@ class FleetInstance:
     subnet_id: str
     image_id: str
     capacity_type: str
+    reservation_id: str = ""
+    """The capacity reservation it came from, if from any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,52 +104,70 @@ def fleet_request(
             specification = {"LaunchTemplateName": template.name, "Version": "$Latest"}
             configs.append({"LaunchTemplateSpecification": specification, "Overrides": choices})
     tags = as_list(launch_tags(wanted.node_class, wanted.node_claim, wanted.options))
-    capacity_type = wanted.choice.capacity_type
     request: dict[str, Any] = {
         "Type": "instant",
         "ClientToken": token,
         "LaunchTemplateConfigs": configs,
         "TargetCapacitySpecification": {
-            "DefaultTargetCapacityType": _TARGET[capacity_type],
+            "DefaultTargetCapacityType": _target(wanted.choice),
             "TotalTargetCapacity": 1,
         },
         "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in _TAGGED],
     }
-    if capacity_type == SPOT:
-        request["SpotOptions"] = {"AllocationStrategy": "price-capacity-optimized"}
-    else:
-        request["OnDemandOptions"] = {"AllocationStrategy": "lowest-price"}
+    request |= _fleet_options(wanted.choice)
     context = wanted.node_class.spec.context
     if context and wanted.node_claim.annotations.get(MIN_VALUES_RELAXED) != "true":
         request["Context"] = context
     return request
 
 
+def _reservation(choice: Choice) -> Reservation | None:
+    """Return one of the reservations that a choice buys from: all of them are of one kind."""
+    return reservation_of(choice.candidates[0].offerings[0]) if choice.candidates else None
+
+
+def _target(choice: Choice) -> str:
+    reservation = _reservation(choice)
+    return reservation.target if reservation else _TARGET[choice.capacity_type]
+
+
+def _fleet_options(choice: Choice) -> dict[str, Any]:
+    reservation, strategy = _reservation(choice), _strategy(choice)
+    if reservation is not None:
+        return reservation.fleet_options(strategy)
+    key = "SpotOptions" if choice.capacity_type == SPOT else "OnDemandOptions"
+    return {key: {"AllocationStrategy": strategy}}
+
+
+def _strategy(choice: Choice) -> str:
+    """Return how EC2 chooses; it knows only list prices, so overlaid ones go by our priorities."""
+    overlaid = any(
+        offering.price_overlaid for found in choice.candidates for offering in found.offerings
+    )
+    if choice.capacity_type == SPOT:
+        return "capacity-optimized-prioritized" if overlaid else "price-capacity-optimized"
+    return "prioritized" if overlaid else "lowest-price"
+
+
+def offered(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield every override of a request: type, zone, subnet and image that EC2 may choose."""
+    for config in request["LaunchTemplateConfigs"]:
+        yield from config["Overrides"]
+
+
 def offered_types(request: Mapping[str, Any]) -> frozenset[str]:
     """Return the instance types a request lets EC2 choose from."""
-    return frozenset(
-        each["InstanceType"]
-        for config in request["LaunchTemplateConfigs"]
-        for each in config["Overrides"]
-    )
+    return frozenset(each["InstanceType"] for each in offered(request))
 
 
 def offered_subnets(request: Mapping[str, Any]) -> frozenset[str]:
     """Return the subnets a request lets EC2 choose from."""
-    return frozenset(
-        each["SubnetId"]
-        for config in request["LaunchTemplateConfigs"]
-        for each in config["Overrides"]
-    )
+    return frozenset(each["SubnetId"] for each in offered(request))
 
 
 def parse_fleet(answer: Mapping[str, Any], request: Mapping[str, Any]) -> FleetResult:
     """Read the answer to a request."""
-    by_place = {
-        (each["InstanceType"], each["SubnetId"]): each
-        for config in request["LaunchTemplateConfigs"]
-        for each in config["Overrides"]
-    }
+    by_place = {(each["InstanceType"], each["SubnetId"]): each for each in offered(request)}
     errors = tuple(_error(raw) for raw in answer.get("Errors") or ())
     for raw in answer.get("Instances") or ():
         for instance_id in raw.get("InstanceIds") or ():

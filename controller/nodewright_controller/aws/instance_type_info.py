@@ -71,6 +71,10 @@ class InstanceTypeInfo:
     ena: bool
     efa_interfaces: int
     placement_strategies: frozenset[str]
+    ebs_attachments: int | None = None
+    """EBS volumes that can be attached; None when EC2 does not say."""
+    ebs_slots: str = ""
+    """`dedicated`, or `shared` with network interfaces and local disks."""
 
     @property
     def family(self) -> str:
@@ -126,6 +130,8 @@ def _storage(raw: Mapping[str, Any]) -> dict[str, Any]:
     nvme = store.get("NvmeSupport") in ("required", "supported")
     bandwidth = ebs.get("EbsOptimizedInfo", {}).get("MaximumBandwidthInMbps")
     return {
+        "ebs_attachments": ebs.get("MaximumEbsAttachments"),
+        "ebs_slots": ebs.get("AttachmentLimitType", ""),
         "ebs_bandwidth_mbps": bandwidth if ebs.get("EbsOptimizedSupport") == "default" else None,
         "nvme_gb": store.get("TotalSizeInGB") if nvme else None,
         "instance_store_gb": store.get("TotalSizeInGB"),

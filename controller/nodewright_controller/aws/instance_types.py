@@ -26,7 +26,9 @@ from nodewright_controller.aws.offerings import (
     offerings,
 )
 from nodewright_controller.aws.overhead import node_overhead
+from nodewright_controller.aws.reserved import Slots, reserved_offerings, type_requirements
 from nodewright_controller.aws.shape import EFA_ONLY, NodeShape
+from nodewright_controller.aws.volume_limits import volume_limits
 from nodewright_controller.constraints.instance_type import InstanceType, Offering
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
@@ -150,14 +152,29 @@ def resolve(
     `described` is `describe(info)`, which the caller keeps because no node class changes it.
     """
     capacity = node_capacity(info, shape, observed_memory)
+    facts = (*_with_reservations(info, described, shape), *_placed(shape, zones))
     resolved = InstanceType(
         name=info.name,
-        requirements=Requirements((*described, *_placed(shape, zones))),
+        requirements=Requirements(facts),
         offerings=(),
         capacity=capacity,
         overhead=node_overhead(info, shape, capacity),
+        volume_limits=volume_limits(info, shape),
     )
     return replace(resolved, boots=image_for(resolved, shape.amis) is not None)
+
+
+def _with_reservations(
+    info: InstanceTypeInfo, described: tuple[Requirement, ...], shape: NodeShape
+) -> tuple[Requirement, ...]:
+    """Return the labels of a type as they are when it can come from capacity reservations."""
+    mine = [found for found in shape.reservations if found.instance_type == info.name]
+    if not mine:
+        return described
+    changed = {labels.CAPACITY_TYPE, *RESERVATION_LABELS}
+    kept = (found for found in described if found.key not in changed)
+    kinds = _some(labels.CAPACITY_TYPE, (*capacity_types(info), labels.RESERVED))
+    return (*kept, kinds, *type_requirements(mine))
 
 
 def offer(
@@ -166,7 +183,12 @@ def offer(
     zones: Iterable[str],
     shape: NodeShape,
     market: Market,
+    slots: Iterable[Slots] = (),
 ) -> tuple[Offering, ...]:
-    """Return the offerings of a resolved type; none is available if no image would boot it."""
+    """Return the offerings of a resolved type; none is available if no image would boot it.
+
+    `slots` are the capacity reservations for the type.
+    """
     usable = compatible(info, shape) and instance_type.boots
-    return offerings(info, zones, usable, market)
+    bought = offerings(info, zones, usable, market)
+    return (*bought, *reserved_offerings(info, slots, usable, market))

@@ -63,6 +63,7 @@ def parse_instance(raw: Mapping[str, Any]) -> CloudInstance:
         node_claim=tags.get(NODE_CLAIM, ""),
         tags=tags,
         subnet_id=raw.get("SubnetId", ""),
+        capacity_reservation_id=raw.get("CapacityReservationId", ""),
         security_group_ids=tuple(
             sorted(group["GroupId"] for group in raw.get("SecurityGroups") or ())
         ),

@@ -127,6 +127,8 @@ class InterruptionQueue:
                 )
         if message.kind is MessageKind.SPOT_INTERRUPTED:
             self._mark_out_of_stock(claim)
+        if message.kind is MessageKind.RESERVATION_INTERRUPTED:
+            self._mark_reservation(claim)
         if not reaction.deletes or claim.deleting:
             return
         try:
@@ -150,6 +152,12 @@ class InterruptionQueue:
         zone = claim.labels.get(labels.ZONE, "")
         if instance_type and zone:
             self._unavailable.mark(instance_type, zone, labels.SPOT)
+
+    def _mark_reservation(self, claim: NodeClaim) -> None:
+        instance_type = claim.labels.get(labels.INSTANCE_TYPE, "")
+        reservation = claim.labels.get(labels.CAPACITY_RESERVATION_ID, "")
+        if instance_type and reservation:
+            self._unavailable.mark_reservation(instance_type, reservation)
 
     async def _delete(self, raw: Mapping[str, Any]) -> None:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,9 +30,11 @@ from nodewright_controller.aws.families import TRAITS, Family, alias_of, family_
 from nodewright_controller.aws.filters import Candidate, Choice
 from nodewright_controller.aws.kubelet import parse_kubelet
 from nodewright_controller.aws.options import AwsOptions
+from nodewright_controller.aws.reserved import Reservation, reservation_of
 from nodewright_controller.aws.shape import EFA_ONLY, RAID0
 from nodewright_controller.aws.tags import as_list, template_tags
 from nodewright_controller.aws.user_data import encode, render_user_data
+from nodewright_controller.constraints.instance_type import Offering
 from nodewright_controller.kernel.resources import PODS
 
 PREFIX: Final = "karpenter.k8s.aws"
@@ -51,6 +53,8 @@ class LaunchTemplate:
     """`LaunchTemplateData` of CreateLaunchTemplate."""
     tags: Mapping[str, str]
     candidates: tuple[Candidate, ...]
+    reservation: Reservation | None = None
+    """The capacity reservation that its instances come from."""
 
     def create_request(self) -> dict[str, Any]:
         """Return the CreateLaunchTemplate request."""
@@ -72,8 +76,24 @@ class LaunchInput:
     tenancy: str = _TENANCY
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """What the candidates of one template have in common."""
+
+    image_id: str
+    pods: int
+    efa: int
+    """Interfaces that the instance gets for it; 0 without a need for EFA."""
+    reservation: Reservation | None
+
+    @property
+    def order(self) -> tuple[str, int, int, str]:
+        """By which templates are listed."""
+        return (self.image_id, self.pods, self.efa, self.reservation.id if self.reservation else "")
+
+
 def plan_templates(wanted: LaunchInput) -> tuple[LaunchTemplate, ...]:
-    """Return the templates a launch needs: one per image, pod count and EFA count.
+    """Return the templates a launch needs: by image, pod count, EFA count, capacity reservation.
 
     Candidates that no image boots are left out.
 
@@ -81,31 +101,41 @@ def plan_templates(wanted: LaunchInput) -> tuple[LaunchTemplate, ...]:
         ValueError: the node class's user data, volumes or family are malformed.
 
     """
-    groups: dict[tuple[str, int, int], list[Candidate]] = {}
+    groups: dict[_Group, list[Candidate]] = {}
     images: dict[str, AMIStatus] = {}
     needs_efa = bool((wanted.node_claim.spec.resources.requests or {}).get(EFA))
     for candidate in wanted.choice.candidates:
         image = image_for(candidate.instance_type, wanted.node_class.status.amis or ())
         if image is None:
             continue
-        capacity = candidate.instance_type.capacity
-        efa = capacity.get(EFA, 0) if needs_efa else 0
         images[image.id] = image
-        groups.setdefault((image.id, capacity.get(PODS, 0), efa), []).append(candidate)
+        capacity = candidate.instance_type.capacity
+        for reservation, part in _by_reservation(candidate):
+            group = _Group(
+                image_id=image.id,
+                pods=capacity.get(PODS, 0),
+                efa=capacity.get(EFA, 0) if needs_efa else 0,
+                reservation=reservation,
+            )
+            groups.setdefault(group, []).append(part)
     return tuple(
-        _template(wanted, images[image_id], pods, efa, tuple(candidates))
-        for (image_id, pods, efa), candidates in sorted(groups.items(), key=lambda item: item[0])
+        _template(wanted, images[group.image_id], group, tuple(groups[group]))
+        for group in sorted(groups, key=lambda each: each.order)
     )
 
 
+def _by_reservation(candidate: Candidate) -> Iterator[tuple[Reservation | None, Candidate]]:
+    parts: dict[Reservation | None, list[Offering]] = {}
+    for offering in candidate.offerings:
+        parts.setdefault(reservation_of(offering), []).append(offering)
+    for reservation, offerings in parts.items():
+        yield reservation, Candidate(candidate.instance_type, tuple(offerings))
+
+
 def _template(
-    wanted: LaunchInput,
-    image: AMIStatus,
-    pods: int,
-    efa: int,
-    candidates: tuple[Candidate, ...],
+    wanted: LaunchInput, image: AMIStatus, group: _Group, candidates: tuple[Candidate, ...]
 ) -> LaunchTemplate:
-    data = _data(wanted, image, pods, efa)
+    data = _data(wanted, image, group)
     tags = template_tags(wanted.node_class, wanted.node_claim, wanted.options)
     return LaunchTemplate(
         name=template_name(data, tags),
@@ -113,6 +143,7 @@ def _template(
         data=data,
         tags=tags,
         candidates=candidates,
+        reservation=group.reservation,
     )
 
 
@@ -123,17 +154,17 @@ def template_name(data: Mapping[str, Any], tags: Mapping[str, str]) -> str:
     return f"{PREFIX}/{int.from_bytes(digest[:8], 'big')}"
 
 
-def _data(wanted: LaunchInput, image: AMIStatus, pods: int, efa: int) -> dict[str, Any]:
+def _data(wanted: LaunchInput, image: AMIStatus, group: _Group) -> dict[str, Any]:
     node_class, options = wanted.node_class, wanted.options
     spec, family = node_class.spec, family_of(node_class)
     mappings = spec.block_device_mappings or TRAITS[family].block_devices
     data: dict[str, Any] = {
         "IamInstanceProfile": {"Name": node_class.status.instance_profile},
         "Monitoring": {"Enabled": bool(spec.detailed_monitoring)},
-        "UserData": encode(render_user_data(family, bootstrap_of(wanted, image, pods))),
+        "UserData": encode(render_user_data(family, bootstrap_of(wanted, image, group.pods))),
         "ImageId": image.id,
         "MetadataOptions": metadata_options(node_class, options.region),
-        "NetworkInterfaces": network_interfaces(node_class, options, efa),
+        "NetworkInterfaces": network_interfaces(node_class, options, group.efa),
         "TagSpecifications": _tag_specifications(wanted),
     }
     if mappings:
@@ -144,9 +175,16 @@ def _data(wanted: LaunchInput, image: AMIStatus, pods: int, efa: int) -> dict[st
         data["EnclaveOptions"] = {"Enabled": spec.enclave_options.enabled}
     if wanted.tenancy != _TENANCY:
         data["Placement"] = {"Tenancy": wanted.tenancy}
+    return data | _capacity_data(options, group.reservation)
+
+
+def _capacity_data(options: AwsOptions, reservation: Reservation | None) -> dict[str, Any]:
+    if reservation is not None:
+        return reservation.template_data()
+    if not options.reserved_capacity:
+        return {}
     # Without a reservation of our own, keep out of the account's open ones.
-    data["CapacityReservationSpecification"] = {"CapacityReservationPreference": "none"}
-    return data
+    return {"CapacityReservationSpecification": {"CapacityReservationPreference": "none"}}
 
 
 def _tag_specifications(wanted: LaunchInput) -> list[dict[str, Any]]:

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
 import structlog
 
-from nodewright_controller.api.labels import INSTANCE_TENANCY, SPOT
+from nodewright_controller.api.labels import INSTANCE_TENANCY, RESERVED
 from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.aws.capacity_reservations import CapacityReservations
 from nodewright_controller.aws.clients import AwsClients
 from nodewright_controller.aws.error_codes import (
-    SPOT_ROLE_DENIED,
-    SUBNET_FULL,
     TEMPLATE_NOT_FOUND,
     TOKEN_REUSED,
     AwsError,
@@ -44,6 +43,9 @@ from nodewright_controller.aws.instances import Instances
 from nodewright_controller.aws.launch_template import LaunchInput, LaunchTemplate, plan_templates
 from nodewright_controller.aws.launch_templates import LaunchTemplates
 from nodewright_controller.aws.metrics import LAUNCH_FAILURES
+from nodewright_controller.aws.offered import offered, refused
+from nodewright_controller.aws.refusals import remember_refusals
+from nodewright_controller.aws.reserved_launch import Places, ReservedLaunches, reserved_places
 from nodewright_controller.aws.subnets import Subnets
 from nodewright_controller.aws.unavailable import UnavailableOfferings
 from nodewright_controller.constraints.requirements import Requirements
@@ -51,6 +53,8 @@ from nodewright_controller.kernel.resources import PODS
 from nodewright_controller.ports.clock import Clock
 from nodewright_controller.ports.cloud import CloudInstance
 from nodewright_controller.ports.errors import CreateFailed, InsufficientCapacity
+from nodewright_controller.scheduling.decision import Offer
+from nodewright_controller.scheduling.type_plan import Shortage
 
 log = structlog.get_logger(__name__)
 
@@ -66,6 +70,10 @@ class Bought:
     instance: FleetInstance
     considered_types: int
     """0 when an earlier process asked, and nobody knows any more."""
+    offers: tuple[Offer, ...] = ()
+    """What EC2 could choose from, cheapest first."""
+    shortages: tuple[Shortage, ...] = ()
+    """What of it EC2 said to be out of stock."""
 
 
 @dataclass(slots=True)
@@ -77,12 +85,14 @@ class _Attempt:
     """The request that may have taken effect."""
     looked_for: bool = False
     """Whether it is certain that no earlier process launched for the claim."""
+    reserved: Places = field(default_factory=dict)
+    """What the latest request buys from capacity reservations."""
 
 
 class Launcher:
     """Buys instances."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that a launch touches
         self,
         clients: AwsClients,
         clock: Clock,
@@ -91,6 +101,7 @@ class Launcher:
         templates: LaunchTemplates,
         subnets: Subnets,
         unavailable: UnavailableOfferings,
+        reservations: CapacityReservations,
     ) -> None:
         self._clients = clients
         self._clock = clock
@@ -98,6 +109,7 @@ class Launcher:
         self._templates = templates
         self._subnets = subnets
         self._unavailable = unavailable
+        self._reserved = ReservedLaunches(reservations, unavailable)
         self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
 
     async def launch(self, claim: NodeClaim, plan: Callable[[], LaunchInput]) -> Bought:
@@ -116,7 +128,11 @@ class Launcher:
             if existing is not None:
                 asked = attempt.unanswered
                 attempt.unanswered = None
-                return Bought(existing, len(offered_types(asked)) if asked else 0)
+                if asked is None:
+                    return Bought(existing, 0)
+                return Bought(
+                    existing, len(offered_types(asked)), offered(asked, existing.capacity_type)
+                )
             return await self._buy(claim, attempt, plan)
         except AwsError as error:
             reason = launch_failure_reason(error.code, error.message)
@@ -153,8 +169,9 @@ class Launcher:
             wanted = plan()
             templates = plan_or_refuse(wanted)
             request = await self._request(wanted, templates, attempt.number)
+            attempt.reserved = reserved_places(templates)
         taken = offered_subnets(request)
-        addresses = _fewest_pods(templates)
+        addresses = fewest_pods(templates)
         self._subnets.deduct(taken, addresses)
         result: FleetResult | None = None
         try:
@@ -162,20 +179,33 @@ class Launcher:
         finally:
             used = subnets_used(result)
             self._subnets.give_back(taken - used, addresses)
-        self._remember_shortages(result, request)
+        _count_failures(result, request)
+        if attempt.reserved:
+            result = self._reserved.settle(result, attempt.reserved)
+        else:
+            remember_refusals(result, request, self._unavailable)
         if result.instance is None:
             raise _failure(result)
-        return Bought(result.instance, len(offered_types(request)))
+        kind = RESERVED if attempt.reserved else result.instance.capacity_type
+        offers = offered(request, kind)
+        short = refused(result, offers, self._unavailable)
+        return Bought(result.instance, len(offered_types(request)), offers, short)
 
     async def _request(
         self, wanted: LaunchInput, templates: tuple[LaunchTemplate, ...], number: int
     ) -> dict[str, Any]:
-        subnet_ids = [subnet.id for subnet in wanted.node_class.status.subnets or ()]
+        subnet_ids = [
+            subnet.id
+            for subnet in wanted.node_class.status.subnets or ()
+            if not self._unavailable.is_subnet_full(subnet.id)
+        ]
         per_zone = await self._subnets.for_launch(subnet_ids)
         token = client_token(wanted.node_claim.uid, number)
         request = fleet_request(wanted, templates, per_zone, token)
         if not request["LaunchTemplateConfigs"]:
-            raise InsufficientCapacity("no subnet of the node class is in a zone with an offering")
+            raise InsufficientCapacity(
+                "no subnet of the node class with free addresses is in a zone with an offering"
+            )
         await self._templates.ensure(templates)
         return request
 
@@ -228,18 +258,6 @@ class Launcher:
         attempt.looked_for = False
         raise CreateFailed("LaunchFailed", str(error)) from error
 
-    def _remember_shortages(self, result: FleetResult, request: Mapping[str, Any]) -> None:
-        target = request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]
-        for error in result.errors:
-            reason = launch_failure_reason(error.code, error.message)
-            LAUNCH_FAILURES.labels(error.zone, "", target, reason).inc()
-            if error.code == SPOT_ROLE_DENIED:
-                self._unavailable.mark_capacity_type(SPOT)
-            elif is_out_of_capacity(error.code) and error.instance_type and error.zone:
-                self._unavailable.mark(error.instance_type, error.zone, target)
-            if error.code == SUBNET_FULL and error.subnet_id:
-                self._subnets.mark_full(error.subnet_id)
-
 
 def plan_or_refuse(wanted: LaunchInput) -> tuple[LaunchTemplate, ...]:
     """Return the templates of a launch.
@@ -266,7 +284,15 @@ def subnets_used(result: FleetResult | None) -> frozenset[str]:
     return frozenset({result.instance.subnet_id})
 
 
-def _fewest_pods(templates: tuple[LaunchTemplate, ...]) -> int:
+def _count_failures(result: FleetResult, request: Mapping[str, Any]) -> None:
+    target = request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]
+    for error in result.errors:
+        reason = launch_failure_reason(error.code, error.message)
+        LAUNCH_FAILURES.labels(error.zone, "", target, reason).inc()
+
+
+def fewest_pods(templates: tuple[LaunchTemplate, ...]) -> int:
+    """Return the addresses that a launch will take at least: one for each pod of its node."""
     pods = [
         candidate.instance_type.capacity.get(PODS, 0)
         for template in templates
@@ -293,6 +319,7 @@ def as_bought(instance: CloudInstance) -> FleetInstance:
         subnet_id=instance.subnet_id,
         image_id=instance.image_id,
         capacity_type=instance.capacity_type,
+        reservation_id=instance.capacity_reservation_id,
     )
 
 

@@ -21,6 +21,7 @@ from nodewright_controller.api.meta import is_true
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.aws import nodeclass_status as status_of
 from nodewright_controller.aws.ami import alias_problem
+from nodewright_controller.aws.capacity_reservations import nearest_end
 from nodewright_controller.aws.error_codes import AwsError
 from nodewright_controller.aws.families import alias_of
 from nodewright_controller.aws.nodeclass_hash import HASH_VERSION, node_class_hash
@@ -39,13 +40,6 @@ _EMPTY: Final = 60.0
 _SETTLED: Final = 300.0
 _VALIDATED: Final = 600.0
 _WAITING: Final = 5.0
-_DEPENDENCIES: Final = (
-    status_of.AMIS,
-    status_of.PLACEMENT_GROUP,
-    status_of.SUBNETS,
-    status_of.SECURITY_GROUPS,
-    status_of.PROFILE,
-)
 
 
 @dataclass(slots=True)
@@ -104,12 +98,14 @@ class NodeClassReconciler:
         look = _Pass(
             copy,
             Conditions(
-                status_of.NODE_CLASS,
+                status_of.condition_types(self._provider.options),
                 node_class.metadata,
                 node_class.status.conditions,
                 self._clock.now(),
             ),
         )
+        if not self._provider.options.reserved_capacity:
+            look.conditions.clear(status_of.CAPACITY_RESERVATIONS)
         await self._fill(look)
         await self._save(node_class, look)
         if look.failures:
@@ -163,6 +159,7 @@ class NodeClassReconciler:
     async def _fill(self, look: _Pass) -> None:
         steps: tuple[tuple[str, Callable[[_Pass], Awaitable[None]]], ...] = (
             (status_of.AMIS, self._amis),
+            (status_of.CAPACITY_RESERVATIONS, self._capacity_reservations),
             (status_of.PLACEMENT_GROUP, self._placement_group),
             (status_of.SUBNETS, self._subnets),
             (status_of.SECURITY_GROUPS, self._security_groups),
@@ -200,6 +197,19 @@ class NodeClassReconciler:
             return
         look.conditions.set_true(status_of.AMIS)
         look.requeue.append(_SETTLED)
+
+    async def _capacity_reservations(self, look: _Pass) -> None:
+        if not self._provider.options.reserved_capacity:
+            look.node_class.status.capacity_reservations = None
+            return
+        terms = look.node_class.spec.capacity_reservation_selector_terms or ()
+        found = await self._provider.reservations.select(terms)
+        now = self._clock.now()
+        look.node_class.status.capacity_reservations = [each.status(now) for each in found]
+        look.conditions.set_true(status_of.CAPACITY_RESERVATIONS)
+        if terms:
+            ends_in = nearest_end(found, now)
+            look.requeue.append(min(_EMPTY, ends_in.total_seconds() if ends_in else _EMPTY))
 
     async def _placement_group(self, look: _Pass) -> None:
         if look.node_class.spec.placement_group_selector is None:
@@ -260,7 +270,8 @@ class NodeClassReconciler:
             look.conditions.set_false(type_, found.reason, found.message)
 
     def _wait_for_dependencies(self, look: _Pass) -> bool:
-        statuses = {type_: look.conditions.status(type_) for type_ in _DEPENDENCIES}
+        wanted = status_of.dependencies(self._provider.options)
+        statuses = {type_: look.conditions.status(type_) for type_ in wanted}
         missing = ", ".join(
             f"{type_}={status}" for type_, status in statuses.items() if status != "True"
         )

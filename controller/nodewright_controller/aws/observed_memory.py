@@ -20,7 +20,7 @@ def observe_memory(
     if node.labels.get(labels.REGISTERED) != "true":
         return
     images = {ami.id for ami in node_class.status.amis or ()}
-    memory = Resources.parse(node.status.capacity).get(MEMORY, 0)
+    memory = Resources.readable(node.status.capacity).get(MEMORY, 0)
     instance_type = node.labels.get(labels.INSTANCE_TYPE, "")
     if memory and instance_type and node_claim.status.image_id in images:
         catalog.record_memory(node_class, instance_type, memory)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from nodewright_controller.api.labels import (
@@ -43,8 +44,8 @@ class Prices(Protocol):
 class Shortages(Protocol):
     """What is out of stock."""
 
-    def is_unavailable(self, instance_type: str, zone: str, capacity_type: str) -> bool:
-        """Whether the offering should not be tried now."""
+    def until(self, instance_type: str, zone: str, capacity_type: str) -> datetime | None:
+        """Return until when the offering should not be tried; None when it may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ class Market:
     """(zone, zone id) where the node class has subnets."""
     prices: Prices
     shortages: Shortages
+    full_zones: frozenset[str] = frozenset()
+    """Zones in which no subnet of the node class has a free address."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -93,13 +96,10 @@ def _offerings(
 ) -> Iterator[Offering]:
     ids = dict(market.zone_ids)
     for zone in market.all_zones:
-        here = usable and zone in offered and zone in ids
+        here = usable and zone in offered and zone in ids and zone not in market.full_zones
         for capacity_type in capacity_types(info):
             price = market.prices.usd_per_hour(info.name, zone, capacity_type)
-            available = (
-                here
-                and price is not None
-                and not market.shortages.is_unavailable(info.name, zone, capacity_type)
-            )
+            sold = here and price is not None
+            until = market.shortages.until(info.name, zone, capacity_type) if sold else None
             requirements = offering_requirements(zone, ids.get(zone, ""), capacity_type)
-            yield Offering(requirements, price or 0.0, available)
+            yield Offering(requirements, price or 0.0, sold and until is None, short_until=until)

@@ -36,6 +36,8 @@ class AwsOptions:
     """Network interfaces that carry no pod addresses (custom networking)."""
     interruption_queue: str = ""
     """Name of the SQS queue; empty switches interruption handling off."""
+    reserved_capacity: bool = True
+    """Whether capacity reservations are used (feature gate ReservedCapacity)."""
     disable_dry_run: bool = False
     """Skip the dry-run calls that validate a node class."""
     ami_refresh: timedelta = _MINUTE

@@ -37,16 +37,27 @@ class Pricing:
         self._clock = clock
         self._on_demand: Mapping[str, float] = on_demand_prices(options.region)
         self._spot: Mapping[tuple[str, str], float] | None = None
+        self._unlisted: Mapping[str, float] = {}
         self.version = 0
         """Changes whenever a price may have."""
 
     def usd_per_hour(self, instance_type: str, zone: str, capacity_type: str) -> float | None:
         """Return the price, or None when there is none."""
+        listed = self._listed(instance_type, zone, capacity_type)
+        return self._unlisted.get(instance_type) if listed is None else listed
+
+    def _listed(self, instance_type: str, zone: str, capacity_type: str) -> float | None:
         if capacity_type == SPOT and self._spot is not None:
             return self._spot.get((instance_type, zone))
         if capacity_type in (SPOT, ON_DEMAND):
             return self._on_demand.get(instance_type)
         return None
+
+    def price_unlisted(self, prices: Mapping[str, float]) -> None:
+        """Use these prices, by instance type, where AWS names none."""
+        if prices != self._unlisted:
+            self._unlisted = dict(prices)
+            self.version += 1
 
     def on_demand(self, instance_type: str) -> float | None:
         """Return the on-demand price, or None when there is none."""

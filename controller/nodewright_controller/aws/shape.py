@@ -13,6 +13,7 @@ import msgspec
 from nodewright_controller.api.ec2nodeclass import (
     AMIStatus,
     BlockDeviceMapping,
+    CapacityReservationStatus,
     EC2NodeClass,
     NetworkInterface,
 )
@@ -32,6 +33,8 @@ class NodeShape:
     kubelet: Kubelet
     zones: tuple[tuple[str, str], ...]
     """(zone, zone id) of the node class's subnets, sorted."""
+    subnets: tuple[tuple[str, str], ...]
+    """(zone, id) of each of them, sorted."""
     amis: tuple[AMIStatus, ...]
     block_devices: tuple[BlockDeviceMapping, ...]
     raid0: bool
@@ -39,6 +42,8 @@ class NodeShape:
     nitro_only: bool
     nested_virtualization: bool
     enclaves: bool
+    reservations: tuple[CapacityReservationStatus, ...]
+    """Capacity reservations that its nodes may use, by id."""
     region: str
     reserved_enis: int
     memory_overhead_percent: float
@@ -78,6 +83,7 @@ def shape_of(node_class: EC2NodeClass, options: AwsOptions) -> NodeShape:
         family=family,
         kubelet=parse_kubelet(spec.kubelet),
         zones=tuple(sorted({(found.zone, found.zone_id) for found in status.subnets or ()})),
+        subnets=tuple(sorted((found.zone, found.id) for found in status.subnets or ())),
         amis=tuple(status.amis or ()),
         block_devices=tuple(spec.block_device_mappings or TRAITS[family].block_devices),
         raid0=spec.instance_store_policy == RAID0,
@@ -85,6 +91,7 @@ def shape_of(node_class: EC2NodeClass, options: AwsOptions) -> NodeShape:
         nitro_only=spec.connection_tracking is not None,
         nested_virtualization=cpu is not None and cpu.nested_virtualization == "enabled",
         enclaves=enclave is not None and enclave.enabled,
+        reservations=tuple(status.capacity_reservations or ()) if options.reserved_capacity else (),
         region=options.region,
         reserved_enis=options.reserved_enis,
         memory_overhead_percent=options.vm_memory_overhead_percent,

@@ -111,18 +111,3 @@ class Subnets:
                 self._in_flight[subnet_id] = left
             else:
                 self._in_flight.pop(subnet_id, None)
-
-    def mark_full(self, subnet_id: str) -> None:
-        """Count a subnet as full until EC2's number moves."""
-        known = self._known.get(subnet_id)
-        if known is not None:
-            self._in_flight[subnet_id] = known.free_ips
-
-    def zone_is_full(self, zone: str, subnet_ids: Iterable[str]) -> bool:
-        """Whether none of the subnets, as far as they are in the zone, has an address left."""
-        here = [
-            self._known[found]
-            for found in subnet_ids
-            if found in self._known and self._known[found].zone == zone
-        ]
-        return all(subnet.free_ips - self._in_flight.get(subnet.id, 0) <= 0 for subnet in here)

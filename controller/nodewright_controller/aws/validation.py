@@ -51,9 +51,6 @@ def problem_in_text(node_class: EC2NodeClass) -> Problem | None:
     tag = forbidden_tag(node_class.spec.tags)
     if tag is not None:
         return Problem("TagValidationFailed", f"spec.tags: {tag!r} is set by Karpenter; remove it")
-    if node_class.spec.capacity_reservation_selector_terms:
-        message = "capacityReservationSelectorTerms cannot be used yet; remove them"
-        return Problem("CapacityReservationsUnsupported", message)
     return None
 
 

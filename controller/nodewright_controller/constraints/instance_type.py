@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from nodewright_controller.api.labels import CAPACITY_TYPE, RESERVED, ZONE
 from nodewright_controller.constraints.requirements import Requirements
@@ -24,6 +25,10 @@ class Offering:
     """Whether it is healthy: priced, not out of stock, in a zone that may be used."""
     reservation_capacity: int = 0
     """Instances left of a capacity reservation; matters for `reserved` only."""
+    price_overlaid: bool = False
+    """Whether the price is a NodeOverlay's."""
+    short_until: datetime | None = None
+    """Until when it is not tried, having been out of stock; None when it is not for that reason."""
 
     @property
     def zone(self) -> str:
@@ -68,7 +73,12 @@ class InstanceType:
     """CSI driver to how many volumes it can attach; a driver that is missing has no known bound."""
     boots: bool = True
     """Whether the node class has an image for it; one that does not boot is never offered."""
+    capacity_overlaid: bool = False
+    """Whether part of the capacity is a NodeOverlay's."""
     _allocatable: list[Resources] = field(
+        default_factory=list, init=False, repr=False, compare=False, hash=False
+    )
+    _short: list[tuple[Offering, ...]] = field(
         default_factory=list, init=False, repr=False, compare=False, hash=False
     )
 
@@ -81,6 +91,13 @@ class InstanceType:
             memory = max(0, left.get(MEMORY, 0) - pages)
             self._allocatable.append(Resources({**left, MEMORY: memory}))
         return self._allocatable[0]
+
+    @property
+    def out_of_stock(self) -> tuple[Offering, ...]:
+        """The offerings that are not tried for a while, having been out of stock."""
+        if not self._short:
+            self._short.append(tuple(o for o in self.offerings if o.short_until is not None))
+        return self._short[0]
 
     def launchable(self, asked: Requirements) -> tuple[Offering, ...]:
         """Return the offerings that `asked` allows and that can be had now, cheapest first."""

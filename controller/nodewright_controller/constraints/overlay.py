@@ -8,13 +8,17 @@ Upstream: pkg/controllers/nodeoverlay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from nodewright_controller.api.labels import INSTANCE_TYPE
 from nodewright_controller.api.nodeoverlay import NodeOverlay
 from nodewright_controller.constraints.instance_type import InstanceType, Offering
 from nodewright_controller.constraints.requirements import Requirements
-from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.kernel.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
+
+_NOT_EXTENDED = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,10 @@ def read_overlay(overlay: NodeOverlay) -> Overlay:
     if spec.price is not None and spec.price_adjustment is not None:
         raise ValueError("spec.price: cannot stand beside priceAdjustment")
     share, shift = _adjustment(spec.price_adjustment)
+    capacity = Resources.parse(spec.capacity)
+    for resource in _NOT_EXTENDED:
+        if resource in capacity:
+            raise ValueError(f"spec.capacity: {resource} cannot be overlaid")
     return Overlay(
         name=overlay.name,
         weight=spec.weight or 0,
@@ -82,7 +90,7 @@ def read_overlay(overlay: NodeOverlay) -> Overlay:
         price=None if spec.price is None else _number(spec.price, "spec.price"),
         share=share,
         shift=shift,
-        capacity=Resources.parse(spec.capacity),
+        capacity=capacity,
     )
 
 
@@ -110,58 +118,93 @@ def overlay_types(overlays: Iterable[Overlay], pools: Mapping[str, PoolTypes]) -
     for overlay in ordered:
         plan.take(overlay, pools)
     return Overlaid(
-        types={name: tuple(plan.changed(name, pool.types)) for name, pool in pools.items()},
+        types={
+            name: tuple(plan.changed(name, found) for found in pool.types)
+            for name, pool in pools.items()
+        },
         conflicts=tuple(sorted(plan.conflicts)),
     )
 
 
-_Touched = tuple[str, str, str | int]
-"""Pool, instance type, and the position of an offering or the name of a resource."""
+def overlay_type(
+    overlays: Iterable[Overlay], labels: Requirements, found: InstanceType
+) -> InstanceType:
+    """Return one type of a pool with overlays applied that are known not to conflict.
+
+    `labels` are the pool's, as in `PoolTypes`; a type that nothing touches is the same object.
+    """
+    pool = PoolTypes(labels=labels, types=(found,))
+    return overlay_types(overlays, {"": pool}).types[""][0]
+
+
+def price_of_unlisted(overlays: Iterable[Overlay]) -> dict[str, float]:
+    """Return the price by instance type that overlays give to types the price list lacks.
+
+    Only an overlay that names types and nothing else, and states a price, can speak for them: a
+    change needs a price to start from. The heavier overlay wins, as elsewhere.
+    """
+    prices: dict[str, float] = {}
+    for overlay in sorted(overlays, key=lambda found: (found.weight, found.name)):
+        named = overlay.requirements.get(INSTANCE_TYPE)
+        alone = named is not None and len(overlay.requirements) == 1 and not named.complement
+        if named is not None and alone and overlay.price is not None:
+            prices.update(dict.fromkeys(named.values, overlay.price))
+    return prices
+
+
+_Part = str | int
+"""Of a type: the position of an offering, or the name of a resource."""
 
 
 class _Plan:
     """Who decides about what, filled from the heaviest overlay down."""
 
     def __init__(self) -> None:
-        self._owner: dict[_Touched, Overlay] = {}
+        self._owners: defaultdict[tuple[str, str], dict[_Part, Overlay]] = defaultdict(dict)
         self.conflicts: list[str] = []
 
     def take(self, overlay: Overlay, pools: Mapping[str, PoolTypes]) -> None:
         """Let the overlay have what no heavier one has; an equal one in its way forbids it all."""
         touched = list(_touched(overlay, pools))
-        known = (self._owner.get(part) for part in touched)
+        known = (self._owners[place].get(part) for place, part in touched)
         if any(owner is not None and owner.weight == overlay.weight for owner in known):
             self.conflicts.append(overlay.name)
             return
-        for part in touched:
-            self._owner.setdefault(part, overlay)
+        for place, part in touched:
+            self._owners[place].setdefault(part, overlay)
 
-    def changed(self, pool: str, types: Sequence[InstanceType]) -> Iterator[InstanceType]:
-        """Yield the pool's types as the overlays make them."""
-        for found in types:
-            offerings = tuple(
-                self._priced(pool, found.name, position, offering)
-                for position, offering in enumerate(found.offerings)
-            )
-            extra = {
-                resource: owner.capacity[resource]
-                for (of_pool, name, resource), owner in self._owner.items()
-                if of_pool == pool and name == found.name and isinstance(resource, str)
-            }
-            if offerings == found.offerings and not extra:
-                yield found
-            else:
-                capacity = Resources({**found.capacity, **extra})
-                yield replace(found, offerings=offerings, capacity=capacity)
-
-    def _priced(self, pool: str, name: str, position: int, offering: Offering) -> Offering:
-        owner = self._owner.get((pool, name, position))
-        if owner is None:
-            return offering
-        return replace(offering, usd_per_hour=owner.applied(offering.usd_per_hour))
+    def changed(self, pool: str, found: InstanceType) -> InstanceType:
+        """Return a type of the pool as the overlays make it."""
+        owners = self._owners.get((pool, found.name))
+        if not owners:
+            return found
+        offerings = tuple(
+            _priced(owners.get(position), offering)
+            for position, offering in enumerate(found.offerings)
+        )
+        extra = {
+            resource: owner.capacity[resource]
+            for resource, owner in owners.items()
+            if isinstance(resource, str)
+        }
+        return replace(
+            found,
+            offerings=offerings,
+            capacity=Resources({**found.capacity, **extra}),
+            capacity_overlaid=bool(extra),
+        )
 
 
-def _touched(overlay: Overlay, pools: Mapping[str, PoolTypes]) -> Iterator[_Touched]:
+def _priced(owner: Overlay | None, offering: Offering) -> Offering:
+    if owner is None:
+        return offering
+    price = owner.applied(offering.usd_per_hour)
+    return replace(offering, usd_per_hour=price, price_overlaid=True)
+
+
+def _touched(
+    overlay: Overlay, pools: Mapping[str, PoolTypes]
+) -> Iterator[tuple[tuple[str, str], _Part]]:
     for name, pool in pools.items():
         for found in pool.types:
             if not pool.labels.merged(found.requirements).compatible(overlay.requirements):
@@ -169,6 +212,6 @@ def _touched(overlay: Overlay, pools: Mapping[str, PoolTypes]) -> Iterator[_Touc
             if overlay.prices:
                 for position, offering in enumerate(found.offerings):
                     if not offering.requirements.intersect_conflicts(overlay.requirements):
-                        yield (name, found.name, position)
+                        yield (name, found.name), position
             for resource in overlay.capacity:
-                yield (name, found.name, resource)
+                yield (name, found.name), resource

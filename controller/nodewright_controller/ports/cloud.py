@@ -14,6 +14,8 @@ from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.scheduling.decision import Offer
+from nodewright_controller.scheduling.type_plan import Shortage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,10 @@ class Launched:
     """Price of what was launched; None when unknown."""
     considered_types: int
     """How many instance types EC2 could choose from; 0 when an earlier process asked."""
+    offers: tuple[Offer, ...] = ()
+    """What EC2 could choose from, cheapest first; empty when an earlier process asked."""
+    shortages: tuple[Shortage, ...] = ()
+    """What of it EC2 said to be out of stock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,7 @@ class CloudInstance:
     """Name of the NodeClaim from the tag; empty until the instance is tagged."""
     tags: Mapping[str, str] = field(default_factory=dict)
     subnet_id: str = ""
+    capacity_reservation_id: str = ""
     security_group_ids: tuple[str, ...] = ()
 
 

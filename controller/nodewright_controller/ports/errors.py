@@ -5,6 +5,7 @@
     │   ├── InsufficientCapacity      nothing asked for is in stock: forget the claim, plan anew
     │   ├── NodeClaimNotFound         the instance does not exist (any more)
     │   ├── NodeClassNotReady         the node class cannot be used yet
+    │   ├── OverlaysPending           a pool's NodeOverlays are not worked out yet
     │   └── CreateFailed              the launch failed for a reason that may pass
     └── KubeError
         ├── Conflict                  the object changed meanwhile, or exists already
@@ -38,6 +39,10 @@ class NodeClaimNotFound(CloudError):
 
 class NodeClassNotReady(CloudError):
     """The node class cannot be used yet."""
+
+
+class OverlaysPending(CloudError):
+    """What the NodeOverlays make of a pool's types is not known yet."""
 
 
 class CreateFailed(CloudError):

@@ -1,7 +1,7 @@
 """All state of the stand-in that moto does not keep, under one lock."""
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nodewright_local.aws import moto_access
 from nodewright_local.aws.ec2.capacity import Capacity
@@ -12,6 +12,9 @@ from nodewright_local.aws.idempotency import ClientTokens
 from nodewright_local.aws.recorder import Recorder
 from nodewright_local.aws.settings import AwsSettings
 from nodewright_local.aws.timeline import Timeline
+
+if TYPE_CHECKING:
+    from nodewright_local.aws.ec2.reservations import Reservation
 
 
 class World:
@@ -30,6 +33,7 @@ class World:
         self.fleets: dict[str, dict[str, Any]] = {}
         self.placement_groups: dict[tuple[str, str], dict[str, Any]] = {}
         """By region and name."""
+        self.capacity_reservations: dict[str, Reservation] = {}
         self.eks = EksState()
 
     def close(self) -> None:

@@ -50,6 +50,8 @@ def test_types_carry_what_a_scheduler_needs(types: dict[str, dict[str, Any]]) ->
         assert described["ProcessorInfo"]["Manufacturer"], name
         assert described["SupportedUsageClasses"], name
         assert "BareMetal" in described, name
+        assert described["EbsInfo"]["MaximumEbsAttachments"] > 0, name
+        assert described["EbsInfo"]["AttachmentLimitType"] in ("shared", "dedicated"), name
     assert types["g5.xlarge"]["GpuInfo"]["Gpus"][0]["Manufacturer"] == "NVIDIA"
     assert types["inf2.xlarge"]["NeuronInfo"]["NeuronDevices"][0]["Count"] == 1
     assert types["m5d.large"]["InstanceStorageInfo"]["TotalSizeInGB"] == 75

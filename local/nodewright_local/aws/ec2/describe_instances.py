@@ -55,6 +55,7 @@ def _reservation_fragment(record: InstanceRecord) -> str:
         record.state,
         tuple(tags.items()),
         record.reason,
+        record.capacity_reservation_id,
         tuple(group.id for group in instance.security_groups),
         instance.source_dest_check,
         tuple((device, item.volume_id) for device, item in instance.get_block_device_mapping),
@@ -106,7 +107,7 @@ def show_instance(record: InstanceRecord) -> dict[str, Any]:
         },
         "HibernationOptions": {"Configured": False},
         "MaintenanceOptions": {"AutoRecovery": "default"},
-        "CapacityReservationSpecification": {"CapacityReservationPreference": "open"},
+        "CapacityReservationSpecification": _reservation_specification(record),
         "SourceDestCheck": bool(instance.source_dest_check),
         "PlatformDetails": spec.image.get("PlatformDetails"),
         "Platform": "Windows" if spec.image.get("Platform") == "windows" else None,
@@ -115,6 +116,8 @@ def show_instance(record: InstanceRecord) -> dict[str, Any]:
         "BlockDeviceMappings": _volumes(record),
         "ClientToken": record.origin.fleet_id or "",
     }
+    if record.capacity_reservation_id:
+        shown["CapacityReservationId"] = record.capacity_reservation_id
     if spec.options.get("KeyName"):
         shown["KeyName"] = spec.options["KeyName"]
     if spec.profile is not None:
@@ -139,6 +142,11 @@ def _placement(record: InstanceRecord) -> dict[str, Any]:
         **({"GroupId": wanted["GroupId"]} if wanted.get("GroupId") else {}),
         **({"PartitionNumber": wanted["PartitionNumber"]} if wanted.get("PartitionNumber") else {}),
     }
+
+
+def _reservation_specification(record: InstanceRecord) -> dict[str, Any]:
+    asked = dict(record.spec.options.get("CapacityReservationSpecification") or {})
+    return asked or {"CapacityReservationPreference": "open"}
 
 
 def _metadata_options(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -230,6 +238,7 @@ def _attributes(record: InstanceRecord) -> dict[str, Any]:
     groups = record.moto.security_groups
     return {
         "instance-id": record.instance_id,
+        "capacity-reservation-id": record.capacity_reservation_id or None,
         "instance-state-name": record.state,
         "instance-state-code": STATE_CODES[record.state],
         "instance-type": spec.instance_type,

@@ -197,7 +197,7 @@ def _draw(
                 considered_types=fleet[1],
             )
             try:
-                record = launch_one(world.instances, world.capacity, pool.spec, origin)
+                record = launch_one(world, pool.spec, origin)
             except AwsError as error:
                 outcome.errors.append(_error(pool.candidate, pool.spec.template, error))
                 active.remove(pool)

@@ -78,6 +78,8 @@ class InstanceRecord:
     reason: str = ""
     reason_code: str = ""
     spot_request_id: str | None = None
+    capacity_reservation_id: str = ""
+    """The capacity reservation of which it takes a place, empty for none."""
     interfaces: tuple[Any, ...] = ()
     """moto's NetworkInterfaces beside their requests: (interface, request)."""
     health: Health = field(default_factory=Health)

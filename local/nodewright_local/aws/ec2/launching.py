@@ -1,10 +1,11 @@
 """Launching one instance out of a capacity pool: prices, capacity, addresses, then the instance."""
 
-from nodewright_local.aws.ec2.capacity import Capacity
-from nodewright_local.aws.ec2.instances import InstanceRecord, Instances, Origin
+from nodewright_local.aws.ec2.instances import InstanceRecord, Origin
 from nodewright_local.aws.ec2.launch_spec import LaunchSpec
 from nodewright_local.aws.ec2.prices import on_demand_price, spot_price
+from nodewright_local.aws.ec2.reservations import reservation_for
 from nodewright_local.aws.errors import AwsError
+from nodewright_local.aws.world import World
 
 _SHORTAGE = {
     "MaxSpotInstanceCountExceeded": "Max spot instance count exceeded",
@@ -23,9 +24,7 @@ def hourly_price(region: str, zone: str, instance_type: str, capacity_type: str)
     return on_demand_price(region, instance_type)
 
 
-def launch_one(
-    instances: Instances, capacity: Capacity, spec: LaunchSpec, origin: Origin
-) -> InstanceRecord:
+def launch_one(world: World, spec: LaunchSpec, origin: Origin) -> InstanceRecord:
     """Launch one instance, or raise the AwsError that says what is missing; then nothing is taken."""
     if spec.subnet.available_ip_address_count < len(spec.interfaces):
         raise AwsError(
@@ -33,10 +32,15 @@ def launch_one(
             f"There are not enough free addresses in subnet '{spec.subnet.id}' to satisfy the "
             "requested number of instances.",
         )
-    code = capacity.take(spec.instance_type, spec.zone, spec.capacity_type)
-    if code is not None:
-        raise AwsError(code, _shortage(code, spec))
-    return instances.launch(spec, origin)
+    reservation = reservation_for(world, spec)
+    if reservation is None:
+        code = world.capacity.take(spec.instance_type, spec.zone, spec.capacity_type)
+        if code is not None:
+            raise AwsError(code, _shortage(code, spec))
+    record = world.instances.launch(spec, origin)
+    if reservation is not None:
+        record.capacity_reservation_id = reservation.id
+    return record
 
 
 def _shortage(code: str, spec: LaunchSpec) -> str:

@@ -1,4 +1,4 @@
-"""Placement groups, which moto lacks, and capacity reservations, of which there are none.
+"""Placement groups, which moto lacks, and zonal shift, for which nothing is registered.
 
 A placement group is remembered and shown; it does not change where instances run.
 """
@@ -82,19 +82,6 @@ def delete_placement_group(world: World, call: Call) -> dict[str, Any]:
     if world.placement_groups.pop((call.region, name), None) is None:
         raise _unknown(name)
     return {}
-
-
-def describe_capacity_reservations(call: Call) -> dict[str, Any]:
-    """Answer DescribeCapacityReservations: there are none, so an id can only be unknown."""
-    if call.params.get("DryRun"):
-        raise dry_run()
-    wanted = call.params.get("CapacityReservationIds")
-    if wanted:
-        raise AwsError(
-            "InvalidCapacityReservationId.NotFound",
-            f"The capacity reservation ID '{wanted[0]}' does not exist",
-        )
-    return {"CapacityReservations": []}
 
 
 def get_managed_resource(call: Call) -> dict[str, Any]:

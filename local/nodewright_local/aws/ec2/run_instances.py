@@ -42,7 +42,7 @@ def _launch(world: World, spec: LaunchSpec, least: int, most: int) -> list[Insta
     records: list[InstanceRecord] = []
     for _ in range(most):
         try:
-            records.append(launch_one(world.instances, world.capacity, spec, origin))
+            records.append(launch_one(world, spec, origin))
         except AwsError:
             if len(records) >= least:
                 break

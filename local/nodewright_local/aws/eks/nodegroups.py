@@ -294,7 +294,7 @@ def _launch_somewhere(
                 price=price,
                 considered_types=max(len(group["instanceTypes"]), 1),
             )
-            return launch_one(world.instances, world.capacity, spec, origin)
+            return launch_one(world, spec, origin)
         except AwsError as error:
             failure = error
     raise failure or invalid("the node group has no subnets")
