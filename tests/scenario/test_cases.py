@@ -6,15 +6,18 @@ Cases whose steps are not there yet are listed, and must say so: the list shrink
 from __future__ import annotations
 
 import copy
+import json
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nodewright_controller.scenario.cases import check_case
+from nodewright_controller.scenario.cases import check_case, run_folder
 from nodewright_controller.scenario.compare import differences
 from nodewright_controller.scenario.files import read_expected, read_folder
 from nodewright_controller.scenario.loading import load_world
+from nodewright_controller.scenario.report import as_words
 from nodewright_controller.scenario.runner import PLANNED, run
 
 CASES = Path(__file__).parent / "cases"
@@ -58,7 +61,7 @@ def test_an_outcome_that_is_changed_in_one_place_does_not_hold(folder: Path) -> 
         assert found, f"{path} was changed, and the case still passes"
 
 
-_FREE = ("neverInstanceTypes", "forbidden", "notOffering")
+_FREE = ("neverInstanceTypes", "forbidden", "notOffering", "excluded")
 """Keys that forbid: one more thing that does not happen is no mistake."""
 
 
@@ -92,6 +95,8 @@ def _other(path: tuple[Any, ...], value: Any) -> Any:
         value, str
     ):
         return "77"
+    if isinstance(value, bool):
+        return not value
     if isinstance(value, int | float):
         return value + 1
     if isinstance(value, list):
@@ -108,3 +113,14 @@ def _stranger(values: list[Any]) -> Any:
 
 def test_there_are_cases() -> None:
     assert len(NOW) > 30
+
+
+@pytest.mark.parametrize("folder", NOW, ids=_name)
+def test_what_run_prints_passes_check_as_the_expected_block(folder: Path, tmp_path: Path) -> None:
+    words = json.dumps(as_words(run_folder(folder)), indent=2)
+    again = tmp_path / folder.name
+    again.mkdir()
+    shutil.copy(folder / "input.yaml", again)
+    (again / "expected.md").write_text(f"## Must happen\n\n```yaml\n{words}\n```\n")
+
+    assert check_case(again).line == f"ok  {folder.name}"

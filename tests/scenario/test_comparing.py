@@ -158,6 +158,22 @@ def test_a_round_that_was_never_taken_is_a_difference() -> None:
     assert "no provisioning round 3" in str(found[0])
 
 
+@pytest.mark.parametrize("block", [{"2": 1}, {"second": {"totalNodeClaims": 1}}, 3])
+def test_rounds_that_cannot_be_read_never_pass(block: Any) -> None:
+    assert "must be a map of outcomes" in str(differences({"afterRounds": block}, outcome())[0])
+
+
+def test_a_count_that_is_none_never_passes() -> None:
+    (found,) = differences({"newNodeClaims": [{"count": "some"}]}, outcome(claim()))
+
+    assert "cannot be read: 'some' is no count" in str(found)
+
+
+def test_a_name_may_be_one_of_several() -> None:
+    assert differences({"newNodeClaims": [{"zone": ["eu-test-1a", "x"]}]}, outcome(claim())) == ()
+    assert differences({"newNodeClaims": [{"zone": ["y", "x"]}]}, outcome(claim())) != ()
+
+
 def test_words_are_looked_for_in_what_is_shown() -> None:
     happened = outcome(pending=(refused(),))
 

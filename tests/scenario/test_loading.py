@@ -113,7 +113,7 @@ spec: {containers: [{name: main}]}
         assert part in joined
 
 
-def test_quantities_that_no_api_server_would_store_leave_the_object_out(tmp_path: Path) -> None:
+def test_quantities_that_cannot_be_read_are_told_and_the_object_stays(tmp_path: Path) -> None:
     world = world_of(
         tmp_path,
         """
@@ -134,9 +134,10 @@ spec: {containers: [{name: main, resources: {requests: {cpu: lots}}}]}
 """,
     )
 
-    assert world.nodes == ()
-    assert [pod.name for pod in world.pods] == ["waiting"]
-    assert sum("'lots' is not a quantity" in text for text in world.warnings) == 2
+    assert [node.name for node in world.nodes] == ["odd"]
+    assert [pod.name for pod in world.pods] == ["running", "waiting"]
+    told = [text for text in world.warnings if "'lots' is no quantity" in text]
+    assert [text.partition(":")[0] for text in told] == ["Node odd", "Pod default/running"]
 
 
 def test_an_old_pool_is_converted_and_an_odd_version_is_refused(tmp_path: Path) -> None:

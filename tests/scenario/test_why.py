@@ -1,16 +1,13 @@
-"""`nodewright why pod`: from files, and from a running cluster."""
+"""`nodewright why` about worlds in files."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import httpx2
 import pytest
 from click.testing import CliRunner
 from nodewright_controller.cli.why import why
-from nodewright_controller.kube.client import KubeClient
 
 CASES = Path(__file__).parent / "cases"
 
@@ -51,20 +48,33 @@ def test_a_pod_that_waits_for_its_own_volume_asks_no_pool() -> None:
 @pytest.mark.parametrize(
     ("pod", "case", "line"),
     [
-        ("shop/quote-old", "03", "pod/shop/quote-old placed: it is on node/a1"),
-        ("shop/front-0", "103", "pod/shop/front-0 placed: it fits on n-a"),
+        ("shop/quote-old", "03", "placed: it is on node/a1  [P511]"),
+        (
+            "shop/front-0",
+            "103",
+            "coming: node/n-a has room for it → when kube-scheduler binds it  [P508]",
+        ),
         (
             "shop/hungry",
             "12",
-            "pod/shop/hungry coming: pool roomy makes r9.large on-demand in eu-test-1a, $0.1300/h",
+            "coming: pool roomy makes r9.large on-demand in eu-test-1a, $0.1300/h"
+            " → in the next round  [P507]",
         ),
-        ("shop/gated", "132", "pod/shop/gated held: scheduling gate example.test/hold is closed"),
-        ("shop/done", "132", "pod/shop/done not ours: it has ended (Succeeded)"),
-        ("shop/placed", "132", "pod/shop/placed coming: it preempts others on node/elsewhere"),
+        (
+            "shop/gated",
+            "132",
+            "held: scheduling gate example.test/hold is closed → when the gate is gone  [P503]",
+        ),
+        ("shop/done", "132", "not ours: it has ended (Succeeded)  [P512]"),
+        (
+            "shop/placed",
+            "132",
+            "coming: it preempts others on node/elsewhere → when they are gone  [P509]",
+        ),
     ],
 )
 def test_a_pod_that_lacks_nothing_has_one_line(pod: str, case: str, line: str) -> None:
-    assert ask(pod, case) == f"{line}\n"
+    assert ask(pod, case) == f"pod/{pod} {line}\n"
 
 
 def test_fixes_that_the_solver_has_proven_are_listed() -> None:
@@ -92,97 +102,46 @@ def test_a_pod_that_is_not_there_is_answered_with_those_like_it() -> None:
     assert "there is no pod shop/stubbern; there is shop/stubborn" in result.output
 
 
-# The running cluster.
+# Instance types.
 
 
-def cluster(monkeypatch: pytest.MonkeyPatch, pod: dict[str, Any], *events: dict[str, Any]) -> None:
-    """Stand in for the API server: one pod, and the events about it."""
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        if request.url.path == "/api/v1/namespaces/shop/pods/web":
-            return httpx2.Response(200, json=pod)
-        if request.url.path == "/api/v1/namespaces/shop/events":
-            assert "involvedObject.name=web" in request.url.params["fieldSelector"]
-            return httpx2.Response(200, json={"items": list(events)})
-        return httpx2.Response(404, json={"kind": "Status", "code": 404, "message": "not found"})
-
-    def connect() -> KubeClient:
-        transport = httpx2.MockTransport(answer)
-        return KubeClient(httpx2.AsyncClient(transport=transport, base_url="https://api.test"))
-
-    monkeypatch.setattr(KubeClient, "from_environment", connect)
+def ask_type(claim: str, case: str, *options: str) -> str:
+    folder = next(CASES.glob(f"{case}-*"))
+    result = CliRunner().invoke(why, ["type", claim, "--world", str(folder), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
-def waiting(**status: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
-        "spec": {"containers": []},
-        "status": {"phase": "Pending", **status},
-    }
+def test_a_claim_that_the_next_round_makes_is_explained() -> None:
+    lines = ask_type("fast-1", "108").splitlines()
 
-
-def said(message: str, last: str, component: str = "karpenter") -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"web.{last}", "namespace": "shop"},
-        "reason": "FailedScheduling",
-        "message": message,
-        "count": 3,
-        "firstTimestamp": "2030-01-02T09:00:00Z",
-        "lastTimestamp": last,
-        "reportingComponent": component,
-    }
-
-
-def test_the_newest_word_of_the_controller_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster(
-        monkeypatch,
-        waiting(),
-        said("Failed to schedule pod, pod/shop/web blocked: old", "2030-01-02T09:30:00Z"),
-        said("Failed to schedule pod, pod/shop/web starved: new", "2030-01-02T09:40:00Z"),
-        said("0/3 nodes are available", "2030-01-02T09:50:00Z", component="default-scheduler"),
+    assert lines[0] == (
+        "claim/fast-1 chosen: pool fast outweighs cheaper pool cheap: c9.large on-demand in"
+        " eu-test-1a at $0.1500/h, +$0.0500/h (1 pod)  [T103]"
     )
-
-    result = CliRunner().invoke(why, ["pod", "shop/web"])
-
-    assert result.output.splitlines() == [
-        "pod/shop/web starved: new",
-        "said 3 times since 2030-01-02T09:00:00Z, last 2030-01-02T09:40:00Z",
-    ]
+    assert "pool    fast" in lines
 
 
-def test_a_pod_that_runs_needs_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    pod = waiting()
-    pod["spec"]["nodeName"] = "n1"
-    cluster(monkeypatch, pod)
+def test_claim_is_another_word_for_type() -> None:
+    folder = str(next(CASES.glob("113-*")))
 
-    assert CliRunner().invoke(why, ["pod", "shop/web"]).output == (
-        "pod/shop/web placed: it is on node/n1\n"
-    )
+    result = CliRunner().invoke(why, ["claim", "apps-1", "--world", folder, "-o", "line"])
+
+    assert "from reservation cr-1 (1 pod)  [T108]" in result.stdout
 
 
-def test_silence_is_an_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster(monkeypatch, waiting())
+def test_json_of_a_type_has_the_whole_ranking() -> None:
+    found = json.loads(ask_type("wide-1", "110", "-o", "json"))
 
-    result = CliRunner().invoke(why, ["pod", "shop/web", "-o", "line"])
+    assert found["code"] == "T101"
+    assert found["funnel"]["types"] == 3
+    assert [offer["chosen"] for offer in found["ranking"]].count(True) == 1
 
-    assert result.output == "pod/shop/web held: kube-scheduler has not looked at it yet\n"
 
+def test_a_claim_that_is_not_there_is_answered_with_those_that_are() -> None:
+    folder = str(next(CASES.glob("108-*")))
 
-def test_an_unknown_pod_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster(monkeypatch, waiting())
-
-    result = CliRunner().invoke(why, ["pod", "shop/nobody"])
+    result = CliRunner().invoke(why, ["type", "nope", "--world", folder])
 
     assert result.exit_code == 1
-    assert "not found" in result.output
-
-
-def test_a_missing_kubeconfig_is_an_error_with_a_way_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
-
-    result = CliRunner().invoke(why, ["pod", "shop/web"])
-
-    assert result.exit_code == 1
-    assert "name a kubeconfig in KUBECONFIG, or use --world" in result.output
+    assert "there is no NodeClaim nope; there is fast-1, cheap-2" in result.output

@@ -17,6 +17,8 @@ _SYSTEM_PRIORITIES: Final = {
     "system-node-critical": 2_000_001_000,
 }
 
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+
 
 def limit_range_defaults(body: Mapping[str, Any]) -> Json:
     """Return a LimitRange with its defaults completed: max gives default, default the request."""
@@ -41,6 +43,7 @@ class Admission:
         self._runtime_classes: dict[str, Mapping[str, Any]] = {}
         self._priorities: dict[str, int] = dict(_SYSTEM_PRIORITIES)
         self._default_priority = 0
+        self._default_classes: list[tuple[str, str]] = []
         for body in bodies:
             self._learn(body)
 
@@ -53,6 +56,10 @@ class Admission:
                 for item in _list(_map(limit_range_defaults(body).get("spec")).get("limits")):
                     if isinstance(item, dict) and item.get("type") == "Container":
                         self._limits.setdefault(namespace, []).append(item)
+            case "StorageClass":
+                if _map(metadata.get("annotations")).get(_DEFAULT_CLASS) == "true":
+                    created = str(metadata.get("creationTimestamp") or "")
+                    self._default_classes.append((created, name))
             case "RuntimeClass":
                 self._runtime_classes[name] = body
             case "PriorityClass":
@@ -75,6 +82,19 @@ class Admission:
             for container in _list(spec.get(key)):
                 if isinstance(container, dict):
                     _default_container(container, self._limits.get(namespace, ()))
+        return admitted
+
+    def admit_claim(self, claim: Mapping[str, Any]) -> Json:
+        """Return a volume claim with the default class (the newest one), unless it names one.
+
+        An empty name is a name: it asks for a volume without class.
+        """
+        admitted = copy.deepcopy(dict(claim))
+        spec = admitted.get("spec")
+        if not isinstance(spec, dict) or not self._default_classes:
+            return admitted
+        if spec.get("storageClassName") is None and not spec.get("volumeName"):
+            spec["storageClassName"] = max(self._default_classes)[1]
         return admitted
 
     def _prioritise(self, spec: Json) -> None:

@@ -8,14 +8,17 @@ from msgspec import structs
 
 from nodewright_controller.api import labels
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
-from nodewright_controller.api.meta import Condition
+from nodewright_controller.api.meta import Condition, ObjectMeta
+from nodewright_controller.api.node import Node, NodeSpec, NodeStatus
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.aws.ami import image_for
 from nodewright_controller.aws.filters import Candidate, Choice, NoChoice, choose
+from nodewright_controller.aws.fleet import FleetInstance
 from nodewright_controller.aws.offerings import RESERVATION_LABELS
 from nodewright_controller.constraints.instance_type import InstanceType, Offering
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.scenario.canned import Joined
 from nodewright_controller.scenario.session import Session
 
 
@@ -57,15 +60,29 @@ def cheapest(choice: Choice) -> Purchase:
     return Purchase(best.instance_type, best.offerings[0])
 
 
-def bought(session: Session, claim: NodeClaim, purchase: Purchase) -> NodeClaim:
+def purchase_of(choice: Choice, instance: FleetInstance) -> Purchase:
+    """Return what of a choice EC2 took."""
+    for candidate in choice.candidates:
+        for offering in candidate.offerings:
+            if (candidate.instance_type.name, offering.zone) == (
+                instance.instance_type,
+                instance.zone,
+            ):
+                return Purchase(candidate.instance_type, offering)
+    return cheapest(choice)
+
+
+def bought(
+    session: Session, claim: NodeClaim, purchase: Purchase, instance: FleetInstance
+) -> NodeClaim:
     """Return the claim as it is after the launch: labels, provider id, amounts."""
-    session.made += 1
     instance_type, offering = purchase.instance_type, purchase.offering
     known = instance_type.requirements.without(*RESERVATION_LABELS).labels()
     known |= offering.requirements.labels()
     status = structs.replace(
         claim.status,
-        provider_id=f"aws:///{offering.zone}/i-{session.made:017x}",
+        provider_id=f"aws:///{offering.zone}/{instance.instance_id}",
+        image_id=instance.image_id,
         capacity={**instance_type.capacity.format()},
         allocatable={**instance_type.allocatable.format()},
         conditions=[
@@ -81,16 +98,30 @@ def bought(session: Session, claim: NodeClaim, purchase: Purchase) -> NodeClaim:
     return structs.replace(claim, metadata=metadata, status=status)
 
 
-def launch_quietly(session: Session) -> None:
-    """Launch what was asked for and not launched yet, as the controller does between two rounds.
-
-    A claim for which nothing can be bought is deleted, so that its pods are looked at again.
-    """
-    for name, claim in list(session.unlaunched.items()):
-        choice = choice_for(session, claim)
-        del session.unlaunched[name]
-        if isinstance(choice, NoChoice):
-            session.outcome.warnings.append(f"NodeClaim {name} was not launched: {choice.because}")
-            session.cluster.remove_node_claim(name)
-        else:
-            session.cluster.apply_node_claim(bought(session, claim, cheapest(choice)))
+def joined(claim: NodeClaim, as_what: Joined) -> tuple[NodeClaim, Node]:
+    """Return a launched claim and its node, once it is registered, initialized and ready."""
+    up = {labels.REGISTERED: "true", labels.INITIALIZED: "true"}
+    status = claim.status
+    allocatable = as_what.allocatable or status.allocatable or {}
+    node = Node(
+        metadata=ObjectMeta(
+            name=claim.name,
+            uid=f"Node/{claim.name}",
+            labels={**claim.labels, **up, labels.HOSTNAME: claim.name},
+            creation_timestamp=claim.metadata.creation_timestamp,
+        ),
+        spec=NodeSpec(provider_id=status.provider_id, taints=list(as_what.taints)),
+        status=NodeStatus(
+            capacity={**(status.capacity or {})},
+            allocatable={**(status.allocatable or {}), **allocatable},
+            conditions=[Condition(type="Ready", status="True")],
+        ),
+    )
+    conditions = [
+        *(status.conditions or ()),
+        Condition(type="Registered", status="True"),
+        Condition(type="Initialized", status="True"),
+    ]
+    metadata = structs.replace(claim.metadata, labels={**claim.labels, **up})
+    done = structs.replace(status, node_name=node.name, conditions=conditions)
+    return structs.replace(claim, metadata=metadata, status=done), node

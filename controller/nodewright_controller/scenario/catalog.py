@@ -70,13 +70,15 @@ def _types_of(body: Mapping[str, Any]) -> Iterable[Any]:
 
 def _type(entry: Mapping[str, Any], where: str, warnings: list[str]) -> CatalogType:
     allocatable = entry.get("allocatable")
-    offerings = entry.get("offerings") or ()
+    offerings = entry.get("offerings") or []
+    if not isinstance(offerings, list):
+        raise ValueError("offerings: must be a list")
     labels = _map(entry, "labels")
     return CatalogType(
         name=str(entry["name"]),
         labels={str(key): str(value) for key, value in labels.items()},
-        capacity=Resources.parse(_map(entry, "capacity")),
-        allocatable=None if allocatable is None else Resources.parse(_map(entry, "allocatable")),
+        capacity=_amounts(entry, "capacity"),
+        allocatable=None if allocatable is None else _amounts(entry, "allocatable"),
         sold=tuple(_offerings(offerings, where, warnings)),
         volume_limits={str(k): _count(v, "volumeLimits") for k, v in _limits(entry).items()},
         interfaces=_optional_count(entry, "interfaces"),
@@ -136,6 +138,14 @@ def _note_unknown(
 ) -> None:
     unknown = sorted(set(entry) - known)
     warnings.extend(f"{where}: {key}: is not known, so it changes nothing" for key in unknown)
+
+
+def _amounts(entry: Mapping[str, Any], field: str) -> Resources:
+    found = _map(entry, field)
+    for name, quantity in found.items():
+        if not isinstance(quantity, str | int | float):
+            raise ValueError(f"{field}.{name}: {quantity!r} is no amount")
+    return Resources.parse({str(name): quantity for name, quantity in found.items()})
 
 
 def _map(entry: Mapping[str, Any], field: str) -> Mapping[str, Any]:

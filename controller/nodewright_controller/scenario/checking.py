@@ -13,6 +13,7 @@ from nodewright_controller.api.validation import (
     validate_nodepool,
 )
 from nodewright_controller.aws.validation import problem_in_text
+from nodewright_controller.constraints.overlay import read_overlay
 from nodewright_controller.disruption.budgets import allowance
 from nodewright_controller.disruption.reasons import DisruptionReason
 from nodewright_controller.kernel.timing import format_instant
@@ -26,14 +27,29 @@ BUDGETED: Final = (
 
 
 def validate(session: Session) -> None:
-    """Look at every pool, class and claim; what is wrong is kept by the object's name."""
+    """Look at every pool, class, claim and overlay: what the API server says, then what we say.
+
+    What is wrong is kept by `Kind/name`, and by the name alone.
+    """
     world, found = session.world, session.outcome.validation
+    problems: dict[str, list[str]] = {key: list(texts) for key, texts in world.refused.items()}
     for pool in world.node_pools:
-        found[pool.name] = tuple(validate_nodepool(pool))
+        problems.setdefault(f"NodePool/{pool.name}", []).extend(validate_nodepool(pool))
     for claim in world.node_claims:
-        found[claim.name] = tuple(validate_node_claim(claim))
+        problems.setdefault(f"NodeClaim/{claim.name}", []).extend(validate_node_claim(claim))
     for node_class in world.node_classes:
-        found[node_class.name] = tuple(_class_problems(node_class))
+        named = problems.setdefault(f"EC2NodeClass/{node_class.name}", [])
+        named.extend(_class_problems(node_class))
+    for overlay in world.node_overlays:
+        named = problems.setdefault(f"NodeOverlay/{overlay.name}", [])
+        try:
+            read_overlay(overlay)
+        except ValueError as error:
+            named.append(str(error))
+    for key, texts in problems.items():
+        name = key.partition("/")[2]
+        found[name] = tuple(dict.fromkeys((*found.get(name, ()), *texts)))
+        session.outcome.by_kind[key] = tuple(dict.fromkeys(texts))
 
 
 def _class_problems(node_class: EC2NodeClass) -> Iterator[str]:

@@ -34,15 +34,25 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "errorMustMention": texts.error_must_mention,
     "eventMustMention": texts.event_must_mention,
     "event": texts.event,
+    "errors": texts.errors,
+    "events": texts.events,
+    "name": texts.name,
     "warnings": texts.warnings,
     "lint": texts.lint,
     "validation": texts.validation,
     "invalid": texts.invalid,
     "allowedDisruptions": texts.allowed_disruptions,
+    "launchTypeCount": launches.launch_type_count,
+    "cheapest": launches.cheapest,
+    "excluded": launches.excluded,
     "createFleet": launches.create_fleet,
     "createFleetTags": launches.create_fleet_tags,
     "createFleetCallsAtMost": launches.create_fleet_calls_at_most,
     "createFleetSubnets": launches.create_fleet_subnets,
+    "launches": launches.launches,
+    "createFleetCalls": launches.create_fleet_calls,
+    "unavailableSubnets": launches.unavailable_subnets,
+    "zoneStillAvailable": launches.zone_still_available,
     "nodeClaimsLaunched": launches.node_claims_launched,
     "offeringUnavailable": launches.offering_unavailable,
     "retrySpotAfter": launches.retry_spot_after,
@@ -56,9 +66,6 @@ LATER: Final = frozenset(
         "removeOneOf",
         "never",
         "launch",
-        "launchTypeCount",
-        "cheapest",
-        "excluded",
         "hourlySaving",
         "disrupted",
         "blocked",
@@ -67,8 +74,6 @@ LATER: Final = frozenset(
         "drift",
         "consolidation",
         "timeline",
-        "unavailableSubnets",
-        "zoneStillAvailable",
         "describeInstances",
         "messagesDeleted",
         "evicted",
@@ -114,11 +119,15 @@ def _block(expected: Mapping[str, Any], view: View, prefix: str) -> Iterator[Dif
         if key == "newNodeClaims" and "newNodeClaimCount" in expected:
             handler = rounds.some_new_node_claims
         if handler is None:
-            known = key in LATER
-            text = "belongs to a step that is not there yet" if known else "is not a known key"
-            yield Difference(shown, text)
+            yield Difference(shown, _unhandled(key))
             continue
         yield from _checked(shown, handler, value, view)
+
+
+def _unhandled(key: str) -> str:
+    if key == "afterRounds" or (key.startswith("round") and key[5:].isdigit()):
+        return "must be a map of outcomes (afterRounds: by the number of the round)"
+    return "belongs to a step that is not there yet" if key in LATER else "is not a known key"
 
 
 def _checked(shown: str, handler: Handler, value: Any, view: View) -> Iterator[Difference]:
@@ -134,10 +143,11 @@ def _checked(shown: str, handler: Handler, value: Any, view: View) -> Iterator[D
 def _nested(key: str, value: Any, view: View) -> list[tuple[str, Mapping[str, Any], View]] | None:
     """Return the blocks inside a key that looks at another moment, or None if it does not."""
     if key == "afterRounds" and isinstance(value, Mapping):
+        if not all(str(n).isdigit() and isinstance(block, Mapping) for n, block in value.items()):
+            return None
         return [
             (f"afterRounds.{number}", block, view.after_round(int(number)))
             for number, block in value.items()
-            if str(number).isdigit() and isinstance(block, Mapping)
         ]
     if key.startswith("round") and key[5:].isdigit() and isinstance(value, Mapping):
         return [(key, value, view.after_round(int(key[5:])))]

@@ -12,6 +12,7 @@ from nodewright_controller.scenario.matching import (
     missing_pods,
     pods_differ,
     unmatched,
+    whole_number,
 )
 from nodewright_controller.scenario.outcome import ClaimView, Refused
 from nodewright_controller.scenario.view import View
@@ -20,7 +21,8 @@ from nodewright_controller.scenario.view import View
 def new_node_claims(value: Any, view: View) -> Iterator[str]:
     """Every entry has a claim of its own, and there are no other claims."""
     yield from some_new_node_claims(value, view)
-    claims, wanted = view.first.claims, expected_total(value or [])
+    entries = [value] if isinstance(value, Mapping) else value or []
+    claims, wanted = view.first.claims, expected_total(entries)
     if len(claims) != wanted:
         made = "; ".join(describe(claim) for claim in claims) or "none"
         yield f"{len(claims)} claims instead of {wanted}: {made}"
@@ -28,7 +30,7 @@ def new_node_claims(value: Any, view: View) -> Iterator[str]:
 
 def some_new_node_claims(value: Any, view: View) -> Iterator[str]:
     """Every entry has a claim of its own; how many there are is said elsewhere."""
-    entries = value or []
+    entries = [value] if isinstance(value, Mapping) else value or []
     if not isinstance(entries, list):
         raise TypeError("newNodeClaims must be a list")
     yield from unmatched(entries, view.first.claims)
@@ -45,7 +47,7 @@ def describe(claim: ClaimView) -> str:
 def new_node_claim_count(value: Any, view: View) -> Iterator[str]:
     """The number of claims of the round."""
     have = len(view.first.claims)
-    if have != value:
+    if have != whole_number(value):
         yield f"{have}, not {value}"
 
 
@@ -56,16 +58,16 @@ def zone_counts(value: Any, view: View) -> Iterator[str]:
     for key, wanted in dict(value).items():
         if key == "sorted":
             have = [sorted(counts.values(), reverse=True) for counts in (claims, pods)]
-            if sorted(wanted, reverse=True) not in have:
+            if sorted(map(whole_number, wanted), reverse=True) not in have:
                 yield f"sorted is {have[0]} (of pods: {have[1]}), not {wanted}"
-        elif wanted not in (claims.get(key, 0), pods.get(key, 0)):
+        elif whole_number(wanted) not in (claims.get(key, 0), pods.get(key, 0)):
             yield f"{key} is {claims.get(key, 0)}, not {wanted}"
 
 
 def total_node_claims(value: Any, view: View) -> Iterator[str]:
     """How many claims there are after the round."""
     have = view.last.total_node_claims
-    if have != value:
+    if have != whole_number(value):
         yield f"{have}, not {value}"
 
 
@@ -86,6 +88,9 @@ def _pods_problem(wanted: Any, have: tuple[str, ...]) -> str:
     if isinstance(wanted, int):
         return "" if len(have) == wanted else f"{len(have)} pods, not {wanted}"
     if isinstance(wanted, Mapping):
+        unknown = sorted(set(wanted) - {"podsAnyOf", "podCount"})
+        if unknown:
+            return f"{', '.join(unknown)} is not a known key"
         any_of = wanted.get("podsAnyOf", ())
         count = wanted.get("podCount", len(have))
         strangers = [pod for pod in have if missing_pods([bare(pod)], [str(p) for p in any_of])]
@@ -107,7 +112,7 @@ def pending(value: Any, view: View) -> Iterator[str]:
 def pending_count(value: Any, view: View) -> Iterator[str]:
     """How many pods stay without a place."""
     left = view.last.pending
-    if len(left) != value:
+    if len(left) != whole_number(value):
         yield f"{len(left)}, not {value}{_names(left)}"
 
 

@@ -35,7 +35,32 @@ def error_must_mention(value: Any, view: View) -> Iterator[str]:
 
 def event_must_mention(value: Any, view: View) -> Iterator[str]:
     """The words stand in the events of the run."""
-    yield from _mentioned(value, {one.pod: one.event for one in view.last.pending})
+    texts = {one.pod: one.event for one in view.last.pending}
+    launches = [text for each in view.outcome.launches for _, text in each.events]
+    yield from _mentioned(value, texts | {text: text for text in launches})
+
+
+def errors(value: Any, view: View) -> Iterator[str]:
+    """These pods are left, each with just this text."""
+    yield from _texts(value, {one.pod: one.text for one in view.last.pending})
+
+
+def events(value: Any, view: View) -> Iterator[str]:
+    """These pods are left, each with just this event."""
+    yield from _texts(value, {one.pod: one.event for one in view.last.pending})
+
+
+def _texts(value: Any, have: Mapping[str, str]) -> Iterator[str]:
+    by_name = {bare(key): text for key, text in have.items()} | dict(have)
+    for pod, text in dict(value).items():
+        if by_name.get(str(pod)) != text:
+            yield f"{pod}: {by_name.get(str(pod), 'it is not pending')}"
+
+
+def name(value: Any, view: View) -> Iterator[str]:
+    """The scenario has this name."""
+    if value != view.outcome.name:
+        yield f"{view.outcome.name}, not {value}"
 
 
 def _mentioned(value: Any, texts: Mapping[str, str]) -> Iterator[str]:
@@ -69,6 +94,8 @@ def _events(view: View) -> Iterator[tuple[str, str]]:
         yield "Nominated", f"Pod should schedule on: nodeclaim/{claim.name}"
     for node in view.first.nominations:
         yield "Nominated", f"Pod should schedule on: node/{node}"
+    for each in view.outcome.launches:
+        yield from each.events
 
 
 def warnings(value: Any, view: View) -> Iterator[str]:
@@ -98,7 +125,8 @@ def _all_validation(view: View) -> Iterator[str]:
 def validation(value: Any, view: View) -> Iterator[str]:
     """Each object is ok, or has a problem of this kind."""
     for name, wanted in dict(value).items():
-        found = view.outcome.validation.get(str(name))
+        outcome = view.outcome
+        found = outcome.validation.get(str(name), outcome.by_kind.get(str(name)))
         if found is None:
             yield f"{name} was not validated"
         elif wanted == _OK:
@@ -106,8 +134,10 @@ def validation(value: Any, view: View) -> Iterator[str]:
                 yield f"{name} is not ok: {'; '.join(found)}"
         elif not found:
             yield f"{name} is ok, not {wanted}"
-        elif not any(_is_kind(text, str(wanted)) for text in found):
-            yield f"{name} is not {wanted}: {'; '.join(found)}"
+        else:
+            for kind in wanted if isinstance(wanted, list) else [wanted]:
+                if not any(text == kind or _is_kind(text, str(kind)) for text in found):
+                    yield f"{name} is not {kind}: {'; '.join(found)}"
 
 
 def _is_kind(text: str, kind: str) -> bool:

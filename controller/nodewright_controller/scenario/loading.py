@@ -24,18 +24,29 @@ from nodewright_controller.api.nodeoverlay import NodeOverlay
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.api.policy import PodDisruptionBudget, VolumeAttachment
+from nodewright_controller.api.service import Service
 from nodewright_controller.api.volumes import (
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
+from nodewright_controller.api.workloads import (
+    DaemonSet,
+    LimitRange,
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from nodewright_controller.cluster.faults import faults_of
 from nodewright_controller.scenario import workloads
 from nodewright_controller.scenario.admission import Admission, Json, limit_range_defaults
 from nodewright_controller.scenario.catalog import read_catalog
 from nodewright_controller.scenario.files import Documents
-from nodewright_controller.scenario.repair import repaired, unusable
+from nodewright_controller.scenario.pod_fields import unknown_pod_fields
+from nodewright_controller.scenario.repair import repaired
+from nodewright_controller.scenario.schema_check import check_schema
 from nodewright_controller.scenario.spec import CATALOG, OURS, SCENARIO, no_scenario, read_spec
 from nodewright_controller.scenario.values import World
 
@@ -57,11 +68,16 @@ _MODELS: Final[tuple[type[KubeObject], ...]] = (
     PersistentVolume,
     StorageClass,
     CSINode,
+    Service,
+    ReplicaSet,
+    StatefulSet,
+    ReplicationController,
 )
 _BY_KIND: Final = {(model.KIND.group, model.KIND.kind): model for model in _MODELS}
 _CONVERTED: Final = (NodePool, NodeClaim, EC2NodeClass)
 _READ_ELSEWHERE: Final = frozenset({"RuntimeClass", "PriorityClass"})
 """Kinds that only admission looks at."""
+_WITH_PODS: Final = frozenset({"Pod", "DaemonSet", *workloads.KINDS})
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _UNSCHEDULABLE: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 _GATED: Final = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
@@ -86,6 +102,7 @@ class _Loading:
         self._warnings: list[str] = list(documents.warnings)
         self._found: dict[type[KubeObject], dict[str, KubeObject]] = {m: {} for m in _MODELS}
         self._addresses: dict[str, int] = {}
+        self._refused: dict[str, tuple[str, ...]] = {}
         self._admission = Admission(documents.bodies)
 
     def world(self) -> World:
@@ -97,6 +114,8 @@ class _Loading:
             spec = read_spec(scenarios[0], self._documents.name, self._warnings)
         catalogs = [body for body in ours if body["kind"] == CATALOG]
         for body in bodies:
+            if _group(body) != OURS:
+                self._look_at_fields(body)
             if _group(body) != OURS and body["kind"] not in workloads.KINDS:
                 self._take(body)
         # What stands in the files itself comes first; a workload only adds what is missing.
@@ -124,7 +143,14 @@ class _Loading:
                 *self._of(CSINode),
             ),
             volume_attachments=self._of(VolumeAttachment),
+            selecting=(
+                *self._of(Service),
+                *self._of(ReplicaSet),
+                *self._of(StatefulSet),
+                *self._of(ReplicationController),
+            ),
             free_addresses=self._addresses,
+            refused=self._refused,
         )
         return repaired(world, tuple(self._warnings))
 
@@ -132,6 +158,27 @@ class _Loading:
         return tuple(found for found in self._found[kind].values() if isinstance(found, kind))
 
     # One document.
+
+    def _look_at_fields(self, body: Mapping[str, Any]) -> None:
+        """Note what nobody reads, and what the API server would refuse."""
+        found = check_schema(body)
+        if found.problems:
+            self._refuse(body, found.problems)
+        unknown = [*found.unknown, *(unknown_pod_fields(body) if self._has_pods(body) else ())]
+        self._warnings.extend(
+            f"{_who(body)}: {field}: is not known, so it changes nothing" for field in unknown
+        )
+
+    @staticmethod
+    def _has_pods(body: Mapping[str, Any]) -> bool:
+        return body["kind"] in _WITH_PODS
+
+    def _refuse(self, body: Mapping[str, Any], problems: tuple[str, ...]) -> None:
+        metadata = body.get("metadata")
+        name = str(metadata.get("name")) if isinstance(metadata, Mapping) else "?"
+        key = f"{body['kind']}/{name}"
+        self._refused[key] = (*self._refused.get(key, ()), *problems)
+        self._warnings.extend(f"{body['kind']} {name}: {text}" for text in problems)
 
     def _take(self, body: Mapping[str, Any]) -> None:
         model = _BY_KIND.get((_group(body), str(body["kind"])))
@@ -142,21 +189,25 @@ class _Loading:
         try:
             prepared = self._prepare(model, body)
         except ConversionError as error:
-            self._warnings.append(str(error))
+            self._refuse(body, (str(error),))
+            return
+        try:
+            msgspec.msgpack.encode(prepared)
+        except OverflowError:
+            self._refuse(body, ("a number is larger than 64 bits hold",))
             return
         decoded = codec.decode(model, msgspec.json.encode(prepared))
         if isinstance(decoded, Broken):
-            self._warnings.append(str(decoded))
+            self._refuse(body, (f"{decoded.field}: {decoded.problem}",))
         elif not decoded.name:
             self._warnings.append(f"{model.KIND.kind} without a name: metadata.name: must be given")
         elif decoded.key in self._found[model]:
             self._warnings.append(
                 f"{model.KIND.kind} {decoded.key} is there twice; the first counts"
             )
-        elif problem := unusable(decoded):
-            self._warnings.append(f"{model.KIND.kind} {decoded.key}: {problem}")
         else:
             self._found[model][decoded.key] = decoded
+            self._warnings.extend(fault.text for fault in faults_of(decoded))
 
     def _prepare(self, model: type[KubeObject], body: Mapping[str, Any]) -> Json:
         prepared: Json = copy.deepcopy(dict(body))
@@ -171,6 +222,8 @@ class _Loading:
         prepare = _PREPARE.get(model)
         if model is Pod:
             prepared = _with_status(self._admission.admit(prepared))
+        elif model is PersistentVolumeClaim:
+            prepared = self._admission.admit_claim(prepared)
         elif model is EC2NodeClass:
             self._addresses.update(_free_addresses(prepared))
         elif prepare is not None:
@@ -183,14 +236,16 @@ class _Loading:
         try:
             pods = list(workloads.pods_of(body))
             claims = list(workloads.claims_of(body))
+            owners = list(workloads.owners_of(body))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             detail = str(error) if isinstance(error, ValueError) else f"is malformed ({error!r})"
             self._warnings.append(f"{_who(body)}: {detail}")
             return
-        for made in (*claims, *pods):
-            metadata = made["metadata"]
-            model = Pod if made["kind"] == "Pod" else PersistentVolumeClaim
-            if _key(metadata) not in self._found[model]:
+        for made in (*claims, *pods, *owners):
+            model = _BY_KIND.get((_group(made), made["kind"]))
+            if model is None:
+                continue  # an owner of a group that is none of Kubernetes' own
+            if _key(made["metadata"]) not in self._found[model]:
                 self._take(made)
 
     def _complete_namespaces(self) -> None:
@@ -213,11 +268,17 @@ _PREPARE: Final[Mapping[type[KubeObject], Callable[[Json], Json]]] = {
 def _with_status(pod: Json) -> Json:
     """Return a pod as kube-scheduler leaves it: bound pods run, others were found no place."""
     spec = pod.get("spec")
-    status = dict(pod.get("status") or {})
+    given = pod.get("status")
+    if given is not None and not isinstance(given, dict):
+        return pod  # decoding says what is wrong with it
+    status = dict(given or {})
     bound = isinstance(spec, dict) and bool(spec.get("nodeName"))
     gated = isinstance(spec, dict) and bool(spec.get("schedulingGates"))
     status.setdefault("phase", "Running" if bound else "Pending")
-    conditions = list(status.get("conditions") or ())
+    conditions = status.get("conditions") or []
+    if not isinstance(conditions, list):
+        return pod
+    conditions = list(conditions)
     if not any(isinstance(c, dict) and c.get("type") == "PodScheduled" for c in conditions):
         conditions.append(_SCHEDULED if bound else _GATED if gated else _UNSCHEDULABLE)
     return {**pod, "status": {**status, "conditions": conditions}}
@@ -229,7 +290,7 @@ def _free_addresses(node_class: Json) -> dict[str, int]:
     subnets = status.get("subnets") if isinstance(status, dict) else None
     return {
         str(found.get("id")): found["availableIpAddressCount"]
-        for found in subnets or ()
+        for found in (subnets if isinstance(subnets, list) else ())
         if isinstance(found, dict) and isinstance(found.get("availableIpAddressCount"), int)
     }
 

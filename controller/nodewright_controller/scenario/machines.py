@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -15,9 +17,9 @@ from nodewright_controller.api import labels
 from nodewright_controller.aws.capacity import MIB, node_capacity
 from nodewright_controller.aws.instance_type_info import InstanceTypeInfo
 from nodewright_controller.aws.instance_types import compatible
-from nodewright_controller.aws.offerings import Shortages
 from nodewright_controller.aws.overhead import node_overhead
 from nodewright_controller.aws.shape import NodeShape
+from nodewright_controller.aws.unavailable import UnavailableOfferings
 from nodewright_controller.constraints.instance_type import InstanceType, Offering, Overhead
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
@@ -102,10 +104,17 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdigit() else None
 
 
+def without_reservations(entry: CatalogType) -> CatalogType:
+    """Return the entry without what can only be bought from a capacity reservation."""
+    return replace(
+        entry, sold=tuple(sold for sold in entry.sold if sold.capacity_type != labels.RESERVED)
+    )
+
+
 def machine(
     entry: CatalogType,
     shape: NodeShape,
-    shortages: Shortages,
+    shortages: UnavailableOfferings,
     taken: Mapping[str, int] = MappingProxyType({}),
 ) -> InstanceType:
     """Return the type for a node class, with what of it can be bought.
@@ -114,10 +123,10 @@ def machine(
     """
     info = describe(entry)
 
-    def short(sold: SoldAs) -> bool:
-        return shortages.is_unavailable(entry.name, sold.zone, sold.capacity_type)
+    def short(sold: SoldAs) -> datetime | None:
+        return shortages.until(entry.name, sold.zone, sold.capacity_type)
 
-    usable = compatible(info, shape)
+    usable, full = compatible(info, shape), shortages.full_zones(shape.subnets)
     zones = dict(shape.zones)
     here = tuple(sold for sold in entry.sold if not zones or sold.zone in zones)
     capacity, overhead = _amounts(entry, info, shape)
@@ -125,7 +134,13 @@ def machine(
         name=entry.name,
         requirements=Requirements(_requirements(entry, shape, here)),
         offerings=tuple(
-            _offering(sold, shape, taken, available=usable and not short(sold))
+            _offering(
+                sold,
+                shape,
+                taken,
+                usable=usable and sold.zone not in full,
+                short_until=short(sold),
+            )
             for sold in entry.sold
         ),
         capacity=capacity,
@@ -181,7 +196,12 @@ def _requirements(
 
 
 def _offering(
-    sold: SoldAs, shape: NodeShape, taken: Mapping[str, int], *, available: bool
+    sold: SoldAs,
+    shape: NodeShape,
+    taken: Mapping[str, int],
+    *,
+    usable: bool,
+    short_until: datetime | None,
 ) -> Offering:
     zones = dict(shape.zones)
     fixed = [
@@ -196,9 +216,11 @@ def _offering(
     else:
         rule = Requirement.of(labels.CAPACITY_RESERVATION_ID, "DoesNotExist")
     left = max(0, sold.reservation_capacity - taken.get(sold.reservation, 0))
+    here = usable and sold.available and (not zones or sold.zone in zones)
     return Offering(
         Requirements([*fixed, rule]),
         sold.usd_per_hour,
-        available and sold.available and (not zones or sold.zone in zones),
+        here and short_until is None,
         left if sold.reservation else 0,
+        short_until=short_until if here else None,
     )

@@ -33,8 +33,24 @@ def unmatched(entries: Sequence[Any], claims: Sequence[ClaimView]) -> Iterator[s
 
 
 def _count(entry: Mapping[str, Any]) -> int:
-    count = entry.get("count", 1)
-    return count if isinstance(count, int) and not isinstance(count, bool) else 1
+    return whole_number(entry.get("count", 1))
+
+
+def whole_number(value: Any) -> int:
+    """Return a count, however it is written: 2, '2' or 2.0.
+
+    Raises:
+        ValueError: it is no count.
+
+    """
+    if not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = -1.0
+        if number >= 0 and number == int(number):
+            return int(number)
+    raise ValueError(f"{value!r} is no count")
 
 
 def expected_total(entries: Iterable[Any]) -> int:
@@ -86,7 +102,7 @@ def problems(entry: Mapping[str, Any], claim: ClaimView) -> Iterator[str]:
             found = check(value, claim, entry)
             if found:
                 yield found
-    if "podCount" in entry and len(claim.pods) != entry["podCount"]:
+    if "podCount" in entry and len(claim.pods) != whole_number(entry["podCount"]):
         yield f"podCount is {len(claim.pods)}, not {entry['podCount']}"
 
 
@@ -121,20 +137,39 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _text(attribute: str, key: str) -> Check:
+    """Check a text; a list names what it may be."""
+
     def check(value: Any, claim: ClaimView, _: Mapping[str, Any]) -> str:
         have = getattr(claim, attribute)
-        return "" if have == str(value) else f"{key} is {have}, not {value}"
+        allowed = [str(each) for each in _listed(value)]
+        return "" if have in allowed else f"{key} is {have}, not {' or '.join(allowed)}"
 
     return check
+
+
+def _all_types(value: Any, claim: ClaimView, _: Mapping[str, Any]) -> str:
+    have, wanted = set(claim.instance_types), {str(each) for each in _listed(value)}
+    return "" if have == wanted else f"instanceTypes: {', '.join(sorted(have))}"
+
+
+def _offerings(value: Any, claim: ClaimView, _: Mapping[str, Any]) -> str:
+    wanted = {tuple(str(part) for part in row) for row in value}
+    differing = claim.offered ^ wanted
+    shown = ", ".join("/".join(row) for row in sorted(differing))
+    return f"offerings: {shown} in one of the two only" if differing else ""
 
 
 def _labels(value: Any, claim: ClaimView, _: Mapping[str, Any]) -> str:
     wrong = [
         f"{key} is {claim.labels.get(key, 'not set')}, not {wanted}"
         for key, wanted in dict(value).items()
-        if claim.labels.get(key) != str(wanted)
+        if claim.labels.get(key) != (None if wanted is None else _label_text(wanted))
     ]
     return f"labels: {', '.join(wrong)}" if wrong else ""
+
+
+def _label_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pods(value: Any, claim: ClaimView, _: Mapping[str, Any]) -> str:
@@ -184,6 +219,7 @@ def _not_offering(value: Any, claim: ClaimView, _: Mapping[str, Any]) -> str:
 
 
 _CHECKS: Final[Mapping[str, Check]] = {
+    "name": _text("name", "name"),
     "nodePool": _text("node_pool", "nodePool"),
     "instanceType": _text("instance_type", "instanceType"),
     "zone": _text("zone", "zone"),
@@ -196,4 +232,6 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "allocatable": _amounts("allocatable", "allocatable"),
     "price": _price,
     "notOffering": _not_offering,
+    "instanceTypes": _all_types,
+    "offerings": _offerings,
 }

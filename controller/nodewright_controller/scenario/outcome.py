@@ -85,8 +85,14 @@ class LaunchPass:
     fleets: tuple[Fleet, ...] = ()
     launched: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    events: tuple[tuple[str, str], ...] = ()
+    """Reason and text of each event about a claim that failed."""
     unavailable: frozenset[OfferingKey] = frozenset()
     """Offerings that are marked as out of stock afterwards."""
+    full_subnets: frozenset[str] = frozenset()
+    """Subnets that are marked as without free addresses."""
+    open_zones: frozenset[str] = frozenset()
+    """Zones in which something can still be launched."""
     retry_after: timedelta | None = None
     """How long they stay marked."""
 
@@ -99,7 +105,9 @@ class Outcome:
     rounds: list[Round] = field(default_factory=list)
     launches: list[LaunchPass] = field(default_factory=list)
     validation: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of a pool, class or overlay to what is wrong with it."""
+    """Name of a pool, class, claim or overlay to what is wrong with it."""
+    by_kind: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The same by `Kind/name`, for names that several kinds use."""
     allowed: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     """NodePool to instant to reason to count."""
     warnings: list[str] = field(default_factory=list)
@@ -109,4 +117,5 @@ class Outcome:
 
     def invalid(self) -> Mapping[str, str]:
         """Return the objects that are not valid, and why."""
-        return {name: "; ".join(found) for name, found in self.validation.items() if found}
+        whole = self.validation | self.by_kind
+        return {name: "; ".join(found) for name, found in whole.items() if found}

@@ -18,8 +18,8 @@ from nodewright_controller.scenario.buying import (
     Purchase,
     cheapest,
     choice_for,
-    launch_quietly,
 )
+from nodewright_controller.scenario.launching import launch_quietly
 from nodewright_controller.scenario.outcome import ClaimView, OfferingKey, Refused, Round
 from nodewright_controller.scenario.session import Session
 from nodewright_controller.scheduling.claims import node_claim_from
@@ -40,15 +40,26 @@ _OFFERED_KEYS: Final = (labels.ZONE, labels.ZONE_ID, labels.CAPACITY_TYPE)
 
 def problem_of(session: Session) -> Problem:
     """Return the question that the next round asks."""
-    snapshot = session.cluster.snapshot(session.clock.now())
-    return problem_from(snapshot, session.offers(), session.options.solver)
+    return _question(session, session.cluster.snapshot(session.clock.now()))
+
+
+def _question(session: Session, snapshot: Snapshot) -> Problem:
+    return problem_from(
+        snapshot,
+        session.offers(),
+        session.options.solver,
+        barred=session.guard.bars(snapshot),
+    )
 
 
 def provision(session: Session) -> None:
     """Take one round; what earlier rounds asked for is launched first."""
     launch_quietly(session)
+    if session.unlaunched:
+        _wait(session)
+        return
     snapshot = session.cluster.snapshot(session.clock.now())
-    problem = problem_from(snapshot, session.offers(), session.options.solver)
+    problem = _question(session, snapshot)
     decision = with_fixes(problem, solve(problem))
     views = tuple(_create(session, planned) for planned in decision.new_claims)
     after = session.cluster.snapshot(session.clock.now())
@@ -59,6 +70,20 @@ def provision(session: Session) -> None:
             aliases=_aliases(snapshot),
             pending=_pending(decision),
             zones_of_pods=_zones_of_pods(views),
+            total_node_claims=sum(1 for node in after.nodes if node.node_claim is not None),
+        )
+    )
+
+
+def _wait(session: Session) -> None:
+    """Take a round in which nothing is planned: what a claim will be is not known before its launch."""
+    names = ", ".join(session.unlaunched)
+    session.outcome.warnings.append(f"nothing is planned before NodeClaim {names} is launched")
+    after = session.cluster.snapshot(session.clock.now())
+    before = session.outcome.rounds[-1:]
+    session.outcome.rounds.append(
+        Round(
+            pending=before[0].pending if before else (),
             total_node_claims=sum(1 for node in after.nodes if node.node_claim is not None),
         )
     )
@@ -79,6 +104,7 @@ def _create(session: Session, planned: PlannedClaim) -> ClaimView:
     claim = structs.replace(wanted, metadata=metadata)
     session.cluster.apply_node_claim(claim)
     session.unlaunched[name] = claim
+    session.guard.bought(name, pool.name, planned.pods)
     return _view(session, planned, claim)
 
 

@@ -14,11 +14,10 @@ from nodewright_controller.api.meta import condition
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.validation import validate_nodepool
 from nodewright_controller.aws.validation import problem_in_text
+from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.scheduling.problem import not_ready
 
 _READY: Final = "Ready"
-_ELSEWHERE: Final = frozenset({"CapacityReservationsUnsupported"})
-"""Problems that concern EC2's own answers; a world's catalogue lists its reservations itself."""
 
 
 def node_class_problem(node_class: EC2NodeClass) -> str:
@@ -30,9 +29,14 @@ def node_class_problem(node_class: EC2NodeClass) -> str:
         found = problem_in_text(node_class)
     except ValueError as error:
         return f"EC2NodeClass {name}: {error}"
-    if found is not None and found.reason not in _ELSEWHERE:
+    if found is not None:
         return f"EC2NodeClass {name} is not ready: {found.reason}: {found.message}"
     status = node_class.status
+    for position, ami in enumerate(status.amis or ()):
+        try:
+            Requirements.of_entries(ami.requirements)
+        except ValueError as error:
+            return f"EC2NodeClass {name}: status.amis[{position}].requirements: {error}"
     ready = condition(status.conditions, _READY)
     if ready is not None and ready.status != "True":
         detail = ready.message or ready.reason or "its status says so"
@@ -53,15 +57,16 @@ def node_class_problem(node_class: EC2NodeClass) -> str:
 
 def pool_problem(pool: NodePool, node_classes: Mapping[str, EC2NodeClass]) -> str:
     """Return why the pool cannot make nodes now, or an empty text."""
+    name = pool.spec.template.spec.node_class_ref.name
+    node_class = node_classes.get(name)
+    below = f"EC2NodeClass {name} does not exist"
+    if node_class is not None:
+        below = node_class_problem(node_class)
     if condition(pool.status.conditions, _READY) is not None or pool.deleting:
         said = not_ready(pool)
+        if said and not pool.deleting and below:
+            return below  # a pool is not ready because its class is not
         if said:
             return said
     problems = validate_nodepool(pool)
-    if problems:
-        return "; ".join(problems)
-    name = pool.spec.template.spec.node_class_ref.name
-    node_class = node_classes.get(name)
-    if node_class is None:
-        return f"EC2NodeClass {name} does not exist"
-    return node_class_problem(node_class)
+    return "; ".join(problems) or below

@@ -1,4 +1,4 @@
-"""What the cluster itself would have made whole, or refused: ids, claim status, quantities.
+"""What the cluster itself would have made whole: ids, and the status of claims.
 
 A small world leaves out what nobody cares about; decisions need it all the same.
 """
@@ -11,13 +11,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from nodewright_controller.api.labels import INSTANCE_TYPE
-from nodewright_controller.api.meta import KubeObject
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
-from nodewright_controller.api.pod import Pod
-from nodewright_controller.api.workloads import DaemonSet
-from nodewright_controller.cluster.pods import pod_requests
-from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.scenario.values import CatalogType, World
 
 
@@ -29,31 +24,6 @@ def repaired(world: World, warnings: tuple[str, ...]) -> World:
     ids = {node.name: node.spec.provider_id for node in nodes}
     claims = tuple(_completed(claim, ids, catalog) for claim in world.node_claims)
     return replace(world, nodes=nodes, node_claims=claims, warnings=warnings)
-
-
-def unusable(found: KubeObject) -> str:
-    """Return why the API server would never have stored such an object, or an empty text.
-
-    A pod that waits is left to the solver, which says of it what is wrong.
-    """
-    try:
-        match found:
-            case Node():
-                Resources.parse(found.status.capacity)
-                Resources.parse(found.status.allocatable)
-            case NodeClaim():
-                Resources.parse(found.status.capacity)
-                Resources.parse(found.status.allocatable)
-                Resources.parse(found.spec.resources.requests)
-            case Pod() if found.spec.node_name:
-                pod_requests(found)
-            case DaemonSet():
-                pod_requests(Pod(metadata=found.metadata, spec=found.spec.template.spec))
-            case _:
-                pass
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def _identified(node: Node, claim: NodeClaim | None) -> Node:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from nodewright_controller.aws.fleet import offered_subnets
 from nodewright_controller.kernel.timing import format_duration
 from nodewright_controller.scenario.matching import bare
 from nodewright_controller.scenario.outcome import ClaimView, LaunchPass, Outcome, Round
@@ -18,8 +19,7 @@ def as_words(outcome: Outcome) -> dict[str, Any]:
     if outcome.rounds:
         found |= _rounds(outcome)
     if outcome.launches:
-        found["launches"] = [_launch(each) for each in outcome.launches]
-        found["createFleetCalls"] = sum(len(each.fleets) for each in outcome.launches)
+        found |= _launches(outcome.launches)
     if outcome.validation:
         found["validation"] = {n: list(p) or "ok" for n, p in outcome.validation.items()}
     if outcome.allowed:
@@ -29,6 +29,28 @@ def as_words(outcome: Outcome) -> dict[str, Any]:
             found[key] = list(texts)
     if outcome.missing_steps:
         found["missing"] = [missing_step_text(name) for name in outcome.missing_steps]
+    return found
+
+
+def _launches(launches: Sequence[LaunchPass]) -> dict[str, Any]:
+    fleets = [fleet for each in launches for fleet in each.fleets]
+    last = launches[-1]
+    span = format_duration(last.retry_after) if last.retry_after else ""
+    found: dict[str, Any] = {
+        "createFleetCalls": len(fleets),
+        "nodeClaimsLaunched": [name for each in launches for name in each.launched],
+        "unavailableSubnets": sorted(last.full_subnets),
+        "zoneStillAvailable": sorted(last.open_zones),
+        "offeringUnavailable": [
+            {"instanceType": name, "zone": zone, "capacityType": kind, "for": span}
+            for name, zone, kind in sorted(last.unavailable)
+        ],
+        "launches": [launch_words(each) for each in launches],
+    }
+    if fleets:
+        found["createFleetSubnets"] = sorted(
+            {subnet for fleet in fleets for subnet in offered_subnets(fleet.request)}
+        )
     return found
 
 
@@ -80,7 +102,8 @@ def _claim(claim: ClaimView) -> dict[str, Any]:
     }
 
 
-def _launch(each: LaunchPass) -> dict[str, Any]:
+def launch_words(each: LaunchPass) -> dict[str, Any]:
+    """Return a launch step as JSON values."""
     return {
         "launched": list(each.launched),
         "failed": list(each.failed),
@@ -94,8 +117,7 @@ def _launch(each: LaunchPass) -> dict[str, Any]:
             }
             for fleet in each.fleets
         ],
-        "offeringUnavailable": [list(key) for key in sorted(each.unavailable)],
-        "for": format_duration(each.retry_after) if each.retry_after else "",
+        "events": [list(event) for event in each.events],
     }
 
 
@@ -133,6 +155,8 @@ def _launch_lines(each: LaunchPass) -> Iterator[str]:
     yield f"launch: {_count(len(each.fleets), 'CreateFleet call')}"
     for fleet in each.fleets:
         yield f"  {fleet.node_claim}: {fleet.error or 'launched'}"
+    if each.full_subnets:
+        yield f"  without free addresses: {', '.join(sorted(each.full_subnets))}"
     if each.unavailable and each.retry_after:
         listed = ", ".join("/".join(key) for key in sorted(each.unavailable))
         yield f"  not tried again for {format_duration(each.retry_after)}: {listed}"

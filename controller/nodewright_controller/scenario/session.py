@@ -26,7 +26,9 @@ from nodewright_controller.constraints.overlay import (
     read_overlay,
 )
 from nodewright_controller.constraints.requirements import Requirements
-from nodewright_controller.scenario.machines import machine
+from nodewright_controller.reconcilers.loop_guard import LoopGuard, Missed
+from nodewright_controller.scenario.canned import unreadable
+from nodewright_controller.scenario.machines import machine, without_reservations
 from nodewright_controller.scenario.outcome import Outcome
 from nodewright_controller.scenario.readiness import pool_problem
 from nodewright_controller.scenario.settings import Options, options_of
@@ -64,8 +66,14 @@ class Session:
     """Those that can be read and do not conflict."""
     unlaunched: dict[str, NodeClaim] = field(default_factory=dict)
     """Claims that were asked for and have no instance yet, by name."""
+    tried: set[str] = field(default_factory=set)
+    """Those of them that a launch step has tried."""
     reserved: dict[str, int] = field(default_factory=dict)
     """Capacity reservation to the instances that this run has taken from it."""
+    addresses: dict[str, int] = field(default_factory=dict)
+    """Subnet to the addresses that this run's launches took of it."""
+    guard: LoopGuard
+    """What was bought for whom, and missed."""
     made: int = 0
     """Claims and instances made so far; numbers their names."""
 
@@ -97,7 +105,9 @@ class Session:
         """
         shape = shape_of(node_class, self.options.aws)
         taken = self.reserved
-        return tuple(machine(entry, shape, self.shortages, taken) for entry in self.world.catalog)
+        reserved = self.options.gates["ReservedCapacity"]
+        catalog = self.world.catalog if reserved else map(without_reservations, self.world.catalog)
+        return tuple(machine(entry, shape, self.shortages, taken) for entry in catalog)
 
     def types_of(self, owner: NodeClaim | NodePool) -> tuple[InstanceType, ...]:
         """Return every type that the pool, or the claim's pool, can be made of; overlays included.
@@ -143,6 +153,7 @@ def open_session(world: World) -> Session:
     clock = SteppedClock(world.scenario.now)
     outcome = Outcome(name=world.scenario.name)
     outcome.warnings.extend((*world.warnings, *options.warnings))
+    outcome.warnings.extend(f"Scenario {text}" for text in unreadable(world.scenario.aws))
     session = Session(
         world=world,
         options=options,
@@ -150,15 +161,26 @@ def open_session(world: World) -> Session:
         cluster=_cluster(world),
         shortages=UnavailableOfferings(clock),
         outcome=outcome,
+        guard=LoopGuard(lambda missed: outcome.warnings.append(_missed_text(missed))),
         unlaunched={
             claim.name: claim
             for claim in world.node_claims
             if not claim.status.provider_id and not claim.deleting
         },
     )
-    if options.overlays:
+    if options.gates["NodeOverlay"]:
         session.overlays = _overlays(session)
+    else:
+        outcome.warnings.extend(
+            f"NodeOverlay {found.name}: changes nothing, since feature gate NodeOverlay is off"
+            for found in world.node_overlays
+        )
     return session
+
+
+def _missed_text(missed: Missed) -> str:
+    how = missed.bar.miss.name.lower().replace("_", " ")
+    return f"NodeClaim {missed.node_claim} did not help pod {missed.pod}: {how}"
 
 
 def _overlays(session: Session) -> tuple[Overlay, ...]:
@@ -202,6 +224,12 @@ def _cluster(world: World) -> Cluster:
         cluster.apply_limit_range(limit_range)
     for namespace in world.namespaces:
         cluster.apply_namespace(namespace)
-    for stored in world.storage:
-        cluster.apply_storage(stored)
+    _learn_of_volumes_and_owners(cluster, world)
     return cluster
+
+
+def _learn_of_volumes_and_owners(cluster: Cluster, world: World) -> None:
+    for stored in (*world.storage, *world.volume_attachments):
+        cluster.apply_storage(stored)
+    for selecting in world.selecting:
+        cluster.apply_selecting(selecting)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from nodewright_controller.aws.options import AwsOptions
 from nodewright_controller.scenario.values import World
+from nodewright_controller.scheduling.default_spreads import NO_DEFAULT_SPREADS
 from nodewright_controller.scheduling.problem import (
     MinValuesPolicy,
     PreferencePolicy,
     SolverOptions,
 )
+from nodewright_controller.scheduling.scheduler_config import read_scheduler_config
+from nodewright_controller.settings import FEATURE_GATES
 
 T = TypeVar("T")
 
-_ELSEWHERE: Final = frozenset({"featuregates", "registrationttl"})
+_ELSEWHERE: Final = frozenset({"registrationttl"})
 """Settings that steps other than provisioning and launching read."""
 _ZONE: Final = re.compile(r"(.*\d)[a-z]$")
 
@@ -28,8 +31,8 @@ class Options:
 
     aws: AwsOptions
     solver: SolverOptions
-    overlays: bool = True
-    """Whether NodeOverlays apply; a world that has some means them, unless their gate is closed."""
+    gates: Mapping[str, bool] = field(default_factory=lambda: dict(FEATURE_GATES))
+    """Feature gate to whether it is open."""
     warnings: tuple[str, ...] = ()
     """Settings that cannot be used, or that nothing here reads."""
 
@@ -39,7 +42,7 @@ def options_of(world: World) -> Options:
     given = {_plain(key): (key, value) for key, value in world.scenario.settings.items()}
     reading = _Reading(given)
     aws = AwsOptions(
-        cluster_name=world.scenario.cluster_name,
+        cluster_name=reading.take("clusterName", str, world.scenario.cluster_name),
         region=region_of(world),
         cluster_endpoint="https://cluster.test",
         service_cidr="10.100.0.0/16",
@@ -53,10 +56,31 @@ def options_of(world: World) -> Options:
             "preferencePolicy", PreferencePolicy, PreferencePolicy.RESPECT
         ),
         min_values_policy=reading.take("minValuesPolicy", MinValuesPolicy, MinValuesPolicy.STRICT),
+        default_spreads=reading.take("schedulerConfig", read_scheduler_config, NO_DEFAULT_SPREADS),
     )
-    gates = world.scenario.settings.get("featureGates")
-    closed = isinstance(gates, Mapping) and gates.get("NodeOverlay") is False
-    return Options(aws=aws, solver=solver, overlays=not closed, warnings=reading.finish())
+    gates = reading.take("featureGates", _gates, dict(FEATURE_GATES))
+    return Options(aws=aws, solver=solver, gates=gates, warnings=reading.finish())
+
+
+def _gates(given: Any) -> dict[str, bool]:
+    """Return all gates; given as the controller takes them (`A=true,B=false`), or as a map."""
+    entries = list(given.items()) if isinstance(given, Mapping) else _pairs(given)
+    known = {_plain(name): name for name in FEATURE_GATES}
+    gates = dict(FEATURE_GATES)
+    for name, value in entries:
+        found = known.get(_plain(str(name)))
+        if found is None:
+            raise ValueError(f"there is no feature gate {name}")
+        if str(value).lower() not in ("true", "false"):
+            raise ValueError(f"{name} must be true or false, not {value!r}")
+        gates[found] = str(value).lower() == "true"
+    return gates
+
+
+def _pairs(given: Any) -> list[tuple[str, str]]:
+    parts = given if isinstance(given, list) else str(given).split(",")
+    pairs = [str(part).strip().partition("=") for part in parts if str(part).strip()]
+    return [(name, value) for name, _, value in pairs]
 
 
 def region_of(world: World) -> str:

@@ -25,6 +25,7 @@ from nodewright_controller.api.volumes import (
     StorageClass,
 )
 from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
+from nodewright_controller.cluster.selectors import Selecting
 from nodewright_controller.kernel.resources import EMPTY, Resources
 
 _CREATE_BOUND: Final = "createBound"
@@ -112,7 +113,11 @@ class World:
     namespaces: tuple[Namespace, ...] = ()
     storage: tuple[Storage, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    selecting: tuple[Selecting, ...] = ()
+    """Services, and the owners of pods by which default spread constraints know their fellows."""
     free_addresses: Mapping[str, int] = field(default_factory=dict)
     """Subnet id to free addresses, where a node class's status states them."""
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """`Kind/name` to what the API server would not have let in, one sentence each."""
     warnings: tuple[str, ...] = ()
     """What could not be read, one sentence each."""

@@ -23,6 +23,9 @@ _REPLICAS: Final[Mapping[str, str]] = {
 }
 KINDS: Final = frozenset(_REPLICAS)
 _STATEFUL: Final = "StatefulSet"
+_DEPLOYMENT: Final = "Deployment"
+_SELECTING: Final = frozenset({_DEPLOYMENT, "ReplicaSet", "ReplicationController", _STATEFUL})
+"""Workloads by which the pods of their owner are known."""
 
 
 def pods_of(workload: Mapping[str, Any]) -> Iterator[Json]:
@@ -59,6 +62,35 @@ def claims_of(workload: Mapping[str, Any]) -> Iterator[Json]:
                 "spec": copy.deepcopy(template.get("spec") or {}),
                 "status": {"phase": "Pending"},
             }
+
+
+def owners_of(workload: Mapping[str, Any]) -> Iterator[Json]:
+    """Yield the object that owns the pods, as far as its selector goes; none for a Job.
+
+    A Deployment's is the ReplicaSet that its controller makes.
+    """
+    kind, metadata, spec = _parts(workload)
+    template = spec.get("template") or {}
+    selector = copy.deepcopy(spec.get("selector"))
+    if kind == "ReplicationController" and selector is None:  # so does the API server
+        selector = dict((template.get("metadata") or {}).get("labels") or {})
+    if kind not in _SELECTING or not isinstance(selector, dict):
+        return
+    digest = _digest(template)
+    owner = _owner(workload, digest)
+    if kind == _DEPLOYMENT:
+        exact = {**(selector.get("matchLabels") or {}), "pod-template-hash": digest}
+        selector["matchLabels"] = exact
+    yield {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "metadata": {
+            "name": owner["name"],
+            "namespace": metadata.get("namespace") or "default",
+            "uid": owner["uid"],
+        },
+        "spec": {"selector": selector},
+    }
 
 
 def _parts(workload: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
@@ -130,7 +162,7 @@ _ADDED: Final[Mapping[str, Callable[[str, str, str], Mapping[str, str]]]] = {
 def _owner(workload: Mapping[str, Any], digest: str) -> Json:
     kind, metadata, _ = _parts(workload)
     version, name = str(workload.get("apiVersion", "")), str(metadata["name"])
-    if kind == "Deployment":
+    if kind == _DEPLOYMENT:
         kind, name = "ReplicaSet", f"{name}-{digest}"
     uid = str(metadata.get("uid") or f"{kind}/{metadata.get('namespace') or 'default'}/{name}")
     return {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
