@@ -63,6 +63,8 @@ class StackConfig:
     """`replicas`: replicas of the controller."""
     log_level: str = "info"
     """`logLevel`: how much the controller tells, `debug`, `info` or `error`."""
+    scheduler_config: str | None = None
+    """`schedulerConfig`: default spread constraints of kube-scheduler, its own file or the part."""
     webhook_url: str | None = None
     """`webhookUrl`: address of the conversion webhook where the API server can't reach Services."""
     webhook_hosts: tuple[str, ...] = ()

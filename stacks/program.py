@@ -8,6 +8,7 @@ import pulumi
 from nodewright import protection, tagging
 from nodewright.autoscaler import Autoscaler, AutoscalerArgs
 from nodewright.cluster import Cluster, ClusterArgs
+from nodewright.controller_settings import ControllerSettingsArgs
 from nodewright.ec2_node_class import EC2NodeClassArgs
 from nodewright.network import DISCOVERY_TAG, Network, NetworkArgs
 from nodewright.node_pool import NodePoolArgs
@@ -76,7 +77,7 @@ def autoscaler_args(config: StackConfig, cluster: Cluster) -> AutoscalerArgs:
         "kubeconfig": cluster.kubeconfig,
         "image": config.controller_image,
         "replicas": config.replicas,
-        "settings": {"log_level": config.log_level},
+        "settings": controller_settings(config),
         "webhook_hosts": config.webhook_hosts,
         "retain_crds": config.retain_crds,
     }
@@ -93,6 +94,14 @@ def autoscaler_args(config: StackConfig, cluster: Cluster) -> AutoscalerArgs:
         args["node_classes"] = [default_node_class(config)]
         args["node_pools"] = [default_node_pool(config)]
     return args
+
+
+def controller_settings(config: StackConfig) -> ControllerSettingsArgs:
+    """Return the controller's settings."""
+    settings: ControllerSettingsArgs = {"log_level": config.log_level}
+    if config.scheduler_config is not None:
+        settings["scheduler_config"] = config.scheduler_config
+    return settings
 
 
 def default_node_class(config: StackConfig) -> EC2NodeClassArgs:

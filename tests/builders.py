@@ -51,6 +51,11 @@ from nodewright_controller.api.pod import (
     Volume,
     WeightedPodAffinityTerm,
 )
+from nodewright_controller.api.policy import (
+    AttachmentSource,
+    VolumeAttachment,
+    VolumeAttachmentSpec,
+)
 from nodewright_controller.api.volumes import (
     CSINode,
     CSIVolumeSource,
@@ -65,7 +70,7 @@ from nodewright_controller.api.volumes import (
 )
 from nodewright_controller.cluster.pods import is_owned_by_daemon_set
 from nodewright_controller.cluster.snapshot import StateNode
-from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog
+from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog, by_node
 from nodewright_controller.constraints.instance_type import InstanceType, Offering, Overhead
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
@@ -584,7 +589,7 @@ def storage_class(
 
 
 def catalog(
-    *objects: PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode,
+    *objects: PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode | VolumeAttachment,
 ) -> VolumeCatalog:
     """A catalog of these objects."""
     return VolumeCatalog(
@@ -592,6 +597,19 @@ def catalog(
         volumes={o.key: o for o in objects if isinstance(o, PersistentVolume)},
         classes={o.key: o for o in objects if isinstance(o, StorageClass)},
         csi_nodes={o.key: o for o in objects if isinstance(o, CSINode)},
+        attachments=by_node(o for o in objects if isinstance(o, VolumeAttachment)),
+    )
+
+
+def attachment(volume_name: str, node_name: str, driver: str = EBS_DRIVER) -> VolumeAttachment:
+    """A volume that is attached to a node."""
+    return VolumeAttachment(
+        metadata=ObjectMeta(name=f"csi-{volume_name}-{node_name}"),
+        spec=VolumeAttachmentSpec(
+            node_name=node_name,
+            attacher=driver,
+            source=AttachmentSource(persistent_volume_name=volume_name),
+        ),
     )
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
+from nodewright_controller.api.meta import ObjectMeta
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
-from nodewright_controller.cluster.volumes import EBS_DRIVER
+from nodewright_controller.api.policy import VolumeAttachment
+from nodewright_controller.api.volumes import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    VolumeNodeResources,
+)
+from nodewright_controller.cluster.volumes import EBS_DRIVER, VolumeCatalog, by_node
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.scheduling.guard import Bar, Miss
@@ -25,6 +33,7 @@ from nodewright_controller.scheduling.problem import (
 from tests.builders import (
     NOW,
     WorldPart,
+    attachment,
     catalog,
     claim,
     daemon,
@@ -210,6 +219,25 @@ VOLUMES = catalog(
 
 
 @st.composite
+def storage_on(draw: st.DrawFn, existing: Iterable[str]) -> VolumeCatalog:
+    """The claims, with what nodes say of their driver and what is attached to them."""
+    bound = sorted(VOLUMES.volumes)
+    drivers: list[CSINodeDriver] | None
+    csi_nodes: dict[str, CSINode] = {}
+    attached: list[VolumeAttachment] = []
+    for name in existing:
+        said = draw(st.sampled_from(["nothing", "nothing", "no driver", "no count", "1", "3"]))
+        if said != "nothing":
+            room = VolumeNodeResources(count=int(said)) if said.isdigit() else None
+            drivers = [CSINodeDriver(name=EBS_DRIVER, allocatable=room)]
+            spec = CSINodeSpec(drivers=None if said == "no driver" else drivers)
+            csi_nodes[name] = CSINode(metadata=ObjectMeta(name=name), spec=spec)
+        left = draw(st.lists(st.sampled_from([*bound, "gone"]), max_size=2, unique=True))
+        attached += [attachment(volume_name, name) for volume_name in left]
+    return replace(VOLUMES, csi_nodes=csi_nodes, attachments=by_node(attached))
+
+
+@st.composite
 def claim_names(draw: st.DrawFn) -> list[str]:
     """One or two claims; now and then one that does not exist."""
     names = ["in-a", "in-c", "anywhere", "late", "late-b", "late", "anywhere", "missing"]
@@ -342,7 +370,8 @@ def worlds(draw: st.DrawFn) -> Problem:
     going = (
         draw(st.lists(st.sampled_from([n.name for n in existing]), max_size=1)) if existing else []
     )
-    problem = world(*parts, options=options, volumes=VOLUMES, namespaces=NAMESPACES, leaving=going)
+    volumes = draw(storage_on([one.name for one in existing]))
+    problem = world(*parts, options=options, volumes=volumes, namespaces=NAMESPACES, leaving=going)
     # Some of the pods on a node that is going need a place; the others stay until it is gone.
     moving = [pod for node in problem.leaving for pod in node.pods if draw(st.booleans())]
     problem = replace(problem, pods=(*problem.pods, *moving))

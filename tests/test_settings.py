@@ -74,3 +74,36 @@ def test_the_lease_lives_in_its_own_namespace_or_in_the_system_namespace() -> No
 
     assert Settings.load([], base).lease_namespace == "karpenter"
     assert Settings.load([], {**base, "LEADER_ELECTION_NAMESPACE": "x"}).lease_namespace == "x"
+
+
+def test_the_schedulers_configuration_is_read_from_the_setting_itself() -> None:
+    text = """
+    podTopologySpread:
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+    """
+
+    settings = Settings.load([], {"CLUSTER_NAME": "c", "SCHEDULER_CONFIG": text})
+
+    assert settings.default_spreads
+    assert not Settings.load([], {"CLUSTER_NAME": "c"}).default_spreads
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("podTopologySpread: [", "SCHEDULER_CONFIG: is neither YAML nor JSON"),
+        (
+            "{podTopologySpread: {more: 1}}",
+            "SCHEDULER_CONFIG: podTopologySpread.more: is not known",
+        ),
+        ("/etc/scheduler.yaml", "SCHEDULER_CONFIG: '/etc/scheduler.yaml' is no map"),
+    ],
+)
+def test_a_schedulers_configuration_that_cannot_be_used_is_refused_at_start(
+    text: str, said: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load([f"--scheduler-config={text}"], {"CLUSTER_NAME": "c"})
+
+    assert said in str(caught.value)

@@ -155,7 +155,9 @@ class Controller(pulumi.ComponentResource):
 
     def _rbac(self, args: ControllerArgs) -> list[pulumi.Resource]:
         rules = [
-            *rbac.cluster_rules(),
+            *rbac.cluster_rules(
+                default_spreads=bool(args.get("settings", {}).get("scheduler_config"))
+            ),
             *(dict(more) for more in args.get("extra_cluster_rules", [])),
         ]
         lease = args.get("settings", {}).get("leader_election_name", DEFAULT_LEASE)

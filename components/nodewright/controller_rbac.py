@@ -28,8 +28,12 @@ def rule(
     return made
 
 
-def cluster_rules() -> list[Rule]:
-    """Return what the controller may do everywhere in the cluster."""
+def cluster_rules(*, default_spreads: bool = False) -> list[Rule]:
+    """Return what the controller may do everywhere in the cluster.
+
+    With default spread constraints it also reads Services, whose selectors tell which pods a
+    constraint counts.
+    """
     reads = [
         rule(
             "",
@@ -82,7 +86,8 @@ def cluster_rules() -> list[Rule]:
             CONVERTED_CRDS,
         ),
     ]
-    return [*reads, *writes]
+    selecting = [rule("", ["services"], _READ)] if default_spreads else []
+    return [*reads, *selecting, *writes]
 
 
 def namespace_rules(lease: str) -> list[Rule]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 import pulumi
+import yaml
 
 from nodewright.validation import Check, is_known
 
@@ -70,7 +71,8 @@ class ControllerSettingsArgs(TypedDict):
     ignore_dra_requests: NotRequired[bool]
     """Whether pods with resource claims are left alone. Default true."""
     scheduler_config: NotRequired[str]
-    """Scheduler configuration whose default spread constraints apply, as YAML."""
+    """Default spread constraints of kube-scheduler, as YAML or JSON: `podTopologySpread` with
+    `defaultConstraints`, or the scheduler's whole configuration."""
     kube_client_qps: NotRequired[int]
     """Requests a second to the API server. Default 200."""
     kube_client_burst: NotRequired[int]
@@ -142,12 +144,34 @@ def check_settings(check: Check, settings: ControllerSettingsArgs) -> None:
     overhead = settings.get("vm_memory_overhead_percent")
     check.between("settings.vm_memory_overhead_percent", overhead, 0, 1)
     check.between("settings.reserved_enis", settings.get("reserved_enis"), 0, 100)
+    _check_scheduler_config(check, settings.get("scheduler_config"))
     for field in _DURATION_FIELDS:
         check.matches(f"settings.{field}", settings.get(field), DURATION, "90s or 1m30s")
     for field in _REFRESH_FIELDS:
         value = settings.get(field)
         if is_known(value) and seconds(str(value)) < 60:
             raise check.refuse(f"settings.{field}", f"is {value}", "use 1m or more")
+
+
+def _check_scheduler_config(check: Check, text: object) -> None:
+    """Refuse what is no such document; its constraints are judged by the controller, at start."""
+    if not is_known(text):
+        return
+    try:
+        document = yaml.safe_load(text) if isinstance(text, str) else text
+    except yaml.YAMLError as error:
+        where = " ".join(str(error).split())
+        raise check.refuse(
+            "settings.scheduler_config", f"can't be read: {where}", "write YAML or JSON"
+        ) from error
+    whole = isinstance(document, dict) and document.get("kind") == "KubeSchedulerConfiguration"
+    ours = isinstance(document, dict) and set(document) == {"podTopologySpread"}
+    if not isinstance(text, str) or not (whole or ours):
+        raise check.refuse(
+            "settings.scheduler_config",
+            f"is {text!r}",
+            "write a text with podTopologySpread, or with a whole KubeSchedulerConfiguration",
+        )
 
 
 def seconds(duration: str) -> float:

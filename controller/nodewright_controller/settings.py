@@ -14,7 +14,11 @@ from datetime import timedelta
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
+import yaml
+
 from nodewright_controller.kernel.timing import parse_duration
+from nodewright_controller.scheduling.default_spreads import NO_DEFAULT_SPREADS, DefaultSpreads
+from nodewright_controller.scheduling.scheduler_config import read_scheduler_config
 
 T = TypeVar("T")
 
@@ -86,6 +90,8 @@ class Settings:
     preference_policy: str = "Respect"
     min_values_policy: str = "Strict"
     ignore_dra_requests: bool = True
+    default_spreads: DefaultSpreads = NO_DEFAULT_SPREADS
+    """Default spread constraints of kube-scheduler (SCHEDULER_CONFIG, YAML or JSON)."""
     feature_gates: Mapping[str, bool] = field(default_factory=lambda: dict(FEATURE_GATES))
     aws_feature_gates: Mapping[str, bool] = field(default_factory=lambda: dict(AWS_FEATURE_GATES))
 
@@ -133,6 +139,7 @@ class Settings:
             preference_policy=source.text("PREFERENCE_POLICY", "Respect"),
             min_values_policy=source.text("MIN_VALUES_POLICY", "Strict"),
             ignore_dra_requests=source.read("IGNORE_DRA_REQUESTS", _boolean, True),
+            default_spreads=source.scheduler_config("SCHEDULER_CONFIG"),
             feature_gates=source.gates("FEATURE_GATES", FEATURE_GATES),
             aws_feature_gates=source.gates("AWS_FEATURE_GATES", AWS_FEATURE_GATES),
         )
@@ -173,6 +180,16 @@ class _Source:
 
     def duration(self, name: str, default: str) -> timedelta:
         return self.read(name, parse_duration, parse_duration(default))
+
+    def scheduler_config(self, name: str) -> DefaultSpreads:
+        try:
+            return read_scheduler_config(yaml.safe_load(self.text(name)))
+        except yaml.YAMLError as error:
+            where = " ".join(str(error).split())
+            self.problems.append(f"{name}: is neither YAML nor JSON: {where}")
+        except ValueError as error:
+            self.problems.append(f"{name}: {error}")
+        return NO_DEFAULT_SPREADS
 
     def gates(self, name: str, defaults: Mapping[str, bool]) -> Mapping[str, bool]:
         gates = dict(defaults)

@@ -82,6 +82,26 @@ def test_the_permissions_are_as_reviewed() -> None:
     )
 
 
+def test_services_are_read_for_default_spread_constraints_only() -> None:
+    plain, spreading = rbac.cluster_rules(), rbac.cluster_rules(default_spreads=True)
+
+    added = [rule for rule in spreading if rule not in plain]
+
+    assert added == [rbac.rule("", ["services"], ["get", "list", "watch"])]
+
+
+def test_a_scheduler_configuration_brings_the_permission_for_its_selectors(
+    engine: Recorder, build: Build
+) -> None:
+    text = "podTopologySpread: {defaultConstraints: []}"
+
+    build(lambda: Controller("ctl", arguments.controller(settings={"scheduler_config": text})))
+
+    role = engine.named("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", "ctl-cluster")
+    read = [resource for rule in role.inputs["rules"] for resource in rule["resources"]]
+    assert "services" in read
+
+
 def test_no_permission_is_a_wildcard() -> None:
     rules = [*rbac.cluster_rules(), *rbac.namespace_rules("lease"), *rbac.dns_rules()]
 
@@ -224,6 +244,14 @@ def test_an_existing_namespace_is_left_alone(engine: Recorder, build: Build) -> 
         ({"image_pull_policy": "Often"}, "image_pull_policy is 'Often'; use one of"),
         ({"settings": {"log_level": "loud"}}, "settings.log_level is 'loud'; use one of"),
         ({"settings": {"loglevel": "info"}}, "loglevel is not an argument"),
+        (
+            {"settings": {"scheduler_config": "podTopologySpread: ["}},
+            "settings.scheduler_config can't be read",
+        ),
+        (
+            {"settings": {"scheduler_config": "/etc/scheduler.yaml"}},
+            "settings.scheduler_config is '/etc/scheduler.yaml'; write a text with podTopologySpread",
+        ),
         ({"settings": {"batch_idle_duration": "1"}}, "settings.batch_idle_duration is '1'"),
         ({"settings": {"ami_refresh_interval": "30s"}}, "ami_refresh_interval is 30s; use 1m"),
         ({"settings": {"vm_memory_overhead_percent": 7.5}}, "vm_memory_overhead_percent is 7.5"),

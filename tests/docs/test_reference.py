@@ -11,12 +11,24 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from nodewright_controller.scheduling.explanations import (
+    Fitting,
+    Funnel,
+    OfferView,
+    OutOfStock,
+    PodExplanation,
+    PoolAnswer,
+    TypeExplanation,
+)
 from nodewright_controller.scheduling.reasons import Reason
+from nodewright_controller.scheduling.type_reasons import TypeReason
 
 from stacks import config
 from stacks.config import StackConfig, key_of
 from tests import golden
+from tests.scheduling.choices import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -105,11 +117,16 @@ def member_rows(members: dict[str, Any], required: list[str]) -> list[str]:
     ]
 
 
-REASONS_INTRO = """# Why a pod has no node
+REASONS_INTRO = """# Reasons
+
+The controller gives a reason for every pod without a node, and for the instance type of every node.
+A code never changes its meaning; the sentence before it may get better.
+How to ask: [`nodewright why`](why.md).
+
+## Why a pod has no node
 
 The controller says it in the `FailedScheduling` event and in its log; the line ends with a code.
 `nodewright why pod NAMESPACE/NAME` shows the whole tree.
-A code never changes its meaning; the sentence before it may get better.
 The metric `nodewright_unschedulable_pods_total` counts by code.
 
 A line reads `pod/NAMESPACE/NAME VERDICT: CAUSE (SCOPE) → FIX  [CODE]`.
@@ -120,6 +137,8 @@ A fix is shown only if the same solver placed the pod after it.
 - `blocked`: nothing that may be built fits.
 - `starved`: it fits, but a limit or the stock says no.
 - `held`: it waits for something that will come.
+- `coming`: a node for it is on its way, or is there and not used yet.
+- `placed`: it has a node.
 - `not ours`: somebody else decides.
 
 """
@@ -147,12 +166,81 @@ def test_the_page_of_components_says_what_the_schema_says() -> None:
     golden.check_text("../../docs/reference/components.md", components_page())
 
 
+TYPES_INTRO = """
+## Why a node is of its instance type
+
+The controller says it in the log line `launched nodeclaim`, under `code` and `reason`.
+Where the node costs more than it might, an event `InstanceTypeChosen` on the NodeClaim says it too.
+`nodewright why type NODECLAIM` shows the whole tree, with the offers by price.
+The metric `nodewright_nodeclaims_launched_total` counts by code.
+
+A line reads `claim/NAME VERDICT: CAUSE (PODS) → RESULT  [CODE]`, and `+$` is what the cause costs an hour.
+Where several causes hold, the first in this list is told, and the tree has the others.
+
+- `chosen`: by price and by your rules.
+- `chosen by EC2`: EC2 took one of several that it was offered.
+- `fallback`: better ones were out of stock.
+- `forced`: only one type would do.
+"""
+
+
+def slot_names(template: str) -> str:
+    return re.sub(r"\{(\w+)\}", r"*\1*", template)
+
+
 def reasons_page() -> str:
     parts = [REASONS_INTRO, "| code | verdict | cause |\n|---|---|---|\n"]
-    for reason in sorted(Reason, key=lambda one: one.code):
-        text = re.sub(r"\{(\w+)\}", r"*\1*", reason.template)
-        parts.append(f"| {reason.code} | {reason.verdict} | {text} |\n")
+    parts += [
+        f"| {reason.code} | {reason.verdict} | {slot_names(reason.template)} |\n"
+        for reason in sorted(Reason, key=lambda one: one.code)
+    ]
+    parts.append(TYPES_INTRO)
+    for found in TypeReason:
+        parts.append(f"\n### {found.code}: {slot_names(found.template)}\n\n{found.meaning}\n\n")
+        parts.append(f"What to do: {found.cure}\n\n```text\n{EXAMPLES[found]().line}\n```\n")
     return "".join(parts)
+
+
+WHY_PAGE = ROOT / "docs" / "reference" / "why.md"
+WHY_FIELDS = "\n### A pod\n"
+"""Where the written part of the page ends, and that about fields begins."""
+
+
+def kind_of(annotation: str) -> str:
+    words = {"str": "text", "int": "number", "float": "number", "bool": "true/false"}
+    plain = annotation.removesuffix(" | None")
+    inner = re.sub(r"^tuple\[(.*), \.\.\.\]$", r"\1", plain)
+    name = words.get(inner, {"datetime": "instant", "dict[str, int]": "map"}.get(inner, inner))
+    listed = f"list of {name}" if inner != plain else name
+    return f"{listed} or null" if plain != annotation else listed
+
+
+def fields_of(cls: type[msgspec.Struct]) -> str:
+    docs = field_docs(cls)
+    rows = ["| field | type | meaning |\n|---|---|---|\n"]
+    for field in msgspec.structs.fields(cls):
+        kind = kind_of(cls.__annotations__[field.name])
+        rows.append(f"| `{field.encode_name}` | {kind} | {one_line(docs.get(field.name, ''))} |\n")
+    return "".join(rows)
+
+
+EXPLAINED: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    "A pod": (PodExplanation, Fitting, PoolAnswer),
+    "An instance type": (TypeExplanation, OfferView, OutOfStock, Funnel),
+}
+
+
+def why_page() -> str:
+    written, _, _ = WHY_PAGE.read_text("utf-8").partition(WHY_FIELDS)
+    parts = [written]
+    for title, (whole, *pieces) in EXPLAINED.items():
+        parts.append(f"\n### {title}\n\n{fields_of(whole)}")
+        parts += [f"\n`{piece.__name__}`:\n\n{fields_of(piece)}" for piece in pieces]
+    return "".join(parts)
+
+
+def test_the_page_of_why_describes_every_field() -> None:
+    golden.check_text("../../docs/reference/why.md", why_page())
 
 
 def test_the_page_of_reasons_lists_every_code() -> None:
@@ -160,7 +248,7 @@ def test_the_page_of_reasons_lists_every_code() -> None:
 
 
 def test_no_two_reasons_share_a_code() -> None:
-    codes = [reason.code for reason in Reason]
+    codes = [reason.code for reason in (*Reason, *TypeReason)]
     assert len(set(codes)) == len(codes)
 
 

@@ -168,6 +168,19 @@ def test_replicas_that_must_spread_over_zones_get_a_node_in_each_of_three(stage:
     assert len(stage.emulator.fleet_instances()) == 3
 
 
+def test_replicas_of_a_scheduler_profile_with_defaults_spread_without_saying_so(
+    stage: Stage,
+) -> None:
+    general(stage)
+    profile = {"schedulerName": "topology-spread-defaults"}
+    run(stage, "Deployment", "web", replicas=3, pod=profile, container=cpu("100m"))
+    run(stage, "Deployment", "packed", replicas=2, container=cpu("100m"))
+    nodes = wait_for(stage, 5)
+    spread = {pod: zone for pod, zone in zones_of(stage, nodes).items() if pod.startswith("web")}
+    assert len(set(spread.values())) == 3
+    assert len(stage.emulator.fleet_instances()) == 3
+
+
 def test_replicas_that_refuse_each_others_host_get_a_node_each(stage: Stage) -> None:
     general(stage)
     term = {"labelSelector": {"matchLabels": {"app": "store"}}, "topologyKey": HOST}

@@ -12,6 +12,7 @@ from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.ports.cloud import CloudInstance, Launched
 from nodewright_controller.ports.errors import CloudError, NodeClaimNotFound
+from nodewright_controller.scheduling.decision import Offer
 
 
 class FakeCloud:
@@ -30,6 +31,8 @@ class FakeCloud:
         self.lose_next_answers = 0
         """How many creates launch but answer nothing."""
         self.lost: type[Exception] = CloudError
+        self.offers: tuple[Offer, ...] = ()
+        """What a launch says that it could choose from."""
 
     async def create(self, node_claim: NodeClaim) -> Launched:
         self.creates += 1
@@ -69,6 +72,7 @@ class FakeCloud:
             allocatable=Resources.parse({"cpu": "1900m", "memory": "7Gi", "pods": 29}),
             usd_per_hour=0.096,
             considered_types=1,
+            offers=self.offers,
         )
 
     async def delete(self, node_claim: NodeClaim) -> None:

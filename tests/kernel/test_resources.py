@@ -11,6 +11,7 @@ from nodewright_controller.kernel.resources import (
     format_amount,
     parse_quantity,
     total,
+    unreadable,
 )
 
 amounts = st.dictionaries(
@@ -28,6 +29,7 @@ amounts = st.dictionaries(
         ("memory", "1Gi", 2**30),
         ("memory", "1e3", 1000),
         ("memory", "1.5G", 1_500_000_000),
+        ("memory", "1Ei", 2**60),
         ("pods", "110", 110),
         ("memory", "100m", 1),
     ],
@@ -42,6 +44,35 @@ def test_quantities_are_read_exactly_and_rounded_up(
 def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
         parse_quantity(text)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), True])
+def test_a_number_that_is_none_is_refused_too(value: float) -> None:
+    with pytest.raises(ValueError, match="is not a quantity"):
+        parse_quantity(value)
+
+
+def test_a_negative_amount_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="resource cpu: '-1' is negative"):
+        Resources.parse({"cpu": "-1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1e999999999999", 2**63 - 1), ("9" * 60 + "Ei", 2**63 - 1), ("1e-999999999", 1), ("0e99", 0)],
+)
+def test_an_amount_beyond_all_measure_is_cut_as_the_api_server_does(
+    text: str, expected: int
+) -> None:
+    assert amount("memory", text) == expected
+
+
+def test_what_can_be_read_of_a_list_is_read() -> None:
+    listed = {"cpu": "2", "memory": "much", "pods": "-1"}
+
+    assert Resources.readable(listed) == Resources({"cpu": 2000})
+    assert list(unreadable(listed)) == [("memory", "much"), ("pods", "-1")]
+    assert Resources.readable(None) == Resources()
 
 
 @given(st.sampled_from(["cpu", "memory", "pods"]), st.integers(0, 2**60))

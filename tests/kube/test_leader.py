@@ -113,3 +113,19 @@ async def test_a_leader_that_cannot_renew_stops_working_before_the_lease_runs_ou
     assert done == {task}
     assert isinstance(task.exception(), LostLeadership)
     assert leading == []
+
+
+async def test_a_standby_knows_the_pod_that_leads() -> None:
+    kube, leading = FakeKube(), list[str]()
+    first = asyncio.create_task(lead(kube, "karpenter-abc_0001", leading))
+    await asyncio.sleep(1)
+    standby = election(kube, "karpenter-def_0002")
+    waiting = asyncio.create_task(standby.lead(asyncio.Event().wait))  # type: ignore[arg-type]
+    assert standby.leader == ""
+
+    await asyncio.sleep(3)
+
+    assert standby.leader == "karpenter-abc"
+    for task in (first, waiting):
+        task.cancel()
+    await asyncio.gather(first, waiting, return_exceptions=True)

@@ -47,9 +47,8 @@ class _Prices:
 
 
 class _Plenty:
-    def is_unavailable(self, instance_type: str, zone: str, capacity_type: str) -> bool:
+    def until(self, instance_type: str, zone: str, capacity_type: str) -> None:
         del instance_type, zone, capacity_type
-        return False
 
 
 def _shape() -> NodeShape:

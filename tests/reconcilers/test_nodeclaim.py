@@ -16,6 +16,10 @@ from nodewright_controller.ports.errors import (
 )
 from nodewright_controller.reconcilers.nodeclaim import NodeClaimReconciler
 from nodewright_controller.reconcilers.nominations import Nominations
+from nodewright_controller.runtime import metrics
+from nodewright_controller.scheduling.decision import Offer
+from nodewright_controller.scheduling.type_plan import Plan
+from structlog.testing import capture_logs
 
 from tests.fakes.harness import Harness
 
@@ -25,13 +29,14 @@ class Lifecycle(Harness):
 
     def __init__(self) -> None:
         super().__init__()
+        self.nominations = Nominations()
         self.reconciler = NodeClaimReconciler(
             world=self.world,
             writes=self.writes,
             cloud=self.cloud,
             recorder=self.recorder,
             clock=self.clock,
-            nominations=Nominations(),
+            nominations=self.nominations,
         )
 
     def ask(self, name: str = "general-1", spec: NodeClaimSpec | None = None) -> NodeClaim:
@@ -245,3 +250,94 @@ async def test_an_instance_whose_launch_was_never_answered_goes_with_its_claim(
 
     assert lifecycle.cloud.instances == {}
     assert lifecycle.world.node_claims.get("general-1") is None
+
+
+# Why it is of its type.
+
+
+def offer(name: str, usd_per_hour: float) -> Offer:
+    return Offer(
+        instance_type=name, zone="zone-a", capacity_type="on-demand", usd_per_hour=usd_per_hour
+    )
+
+
+def planned(cheapest: float) -> Plan:
+    expected = offer("m5.large", cheapest)
+    return Plan(
+        node_pool="general",
+        pods=3,
+        expected=expected,
+        types=2,
+        cheapest_usd_per_hour=cheapest,
+    )
+
+
+def launches(code: str) -> float:
+    return float(metrics.LAUNCH_REASONS.labels(code)._value.get())
+
+
+async def test_a_launch_says_in_the_log_why_it_is_of_its_type_and_is_counted(
+    lifecycle: Lifecycle,
+) -> None:
+    lifecycle.ask()
+    lifecycle.nominations.nominate("general-1", ("a", "b", "c"), planned(0.096))
+    before = launches("T101")
+
+    with capture_logs() as logs:
+        await lifecycle.reconcile()
+
+    (launched,) = [entry for entry in logs if entry["event"] == "launched nodeclaim"]
+    assert launched["code"] == "T101"
+    assert launched["reason"].startswith("claim/general-1 chosen: m5.large on-demand in zone-a")
+    assert launches("T101") == before + 1
+    choice = lifecycle.nominations.choice_of("general-1")
+    assert choice is not None
+    assert choice.pods == 3
+
+
+async def test_a_launch_that_costs_more_than_it_might_is_told_by_an_event(
+    lifecycle: Lifecycle,
+) -> None:
+    lifecycle.ask()
+    lifecycle.nominations.nominate("general-1", ("a",), planned(0.09))
+    lifecycle.cloud.offers = (offer("m5a.large", 0.09), offer("m5.large", 0.096))
+
+    await lifecycle.reconcile()
+
+    (event,) = [e for e in lifecycle.recorder.events if e.reason == "InstanceTypeChosen"]
+    assert "chosen by EC2" in event.message
+    assert event.message.endswith("[T106]")
+    assert not event.warning
+
+
+async def test_a_launch_at_the_lowest_price_makes_no_event(lifecycle: Lifecycle) -> None:
+    lifecycle.ask()
+    lifecycle.nominations.nominate("general-1", ("a",), planned(0.096))
+
+    await lifecycle.reconcile()
+
+    assert "InstanceTypeChosen" not in lifecycle.recorder.reasons()
+
+
+async def test_an_instance_that_an_earlier_process_asked_for_has_no_reason_yet(
+    lifecycle: Lifecycle,
+) -> None:
+    lifecycle.ask()
+
+    with capture_logs() as logs:
+        await lifecycle.reconcile()
+
+    (launched,) = [entry for entry in logs if entry["event"] == "launched nodeclaim"]
+    assert launched["code"] == ""
+    assert lifecycle.nominations.choice_of("general-1") is None
+
+
+def test_a_claim_that_is_gone_is_forgotten_and_its_pods_belong_to_the_next() -> None:
+    nominations = Nominations()
+    nominations.nominate("general-1", ("shop/a", "shop/b"))
+    nominations.nominate("general-2", ("shop/b",))
+
+    nominations.forget("general-1")
+
+    assert (nominations.claim_of("shop/a"), nominations.claim_of("shop/b")) == ("", "general-2")
+    assert nominations.pods_of("general-1") == ()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.constraints.instance_type import InstanceType
+from nodewright_controller.reconcilers import provisioning
 from nodewright_controller.reconcilers.nominations import Nominations
 from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.runtime.batch_window import BatchWindow
 from nodewright_controller.scheduling.problem import SolverOptions
 
-from tests.builders import instance_type, nodepool, pod
+from tests.builders import instance_type, nodepool, offering, pod
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.harness import Harness
 
@@ -24,6 +28,7 @@ class Stage(Harness):
     def __init__(self, *types: InstanceType) -> None:
         super().__init__()
         self.cloud = FakeCloud(self.clock.now(), types)
+        self.window = BatchWindow(idle_seconds=0.01, max_seconds=0.05)
         self.provisioner = Provisioner(
             world=self.world,
             writes=self.writes,
@@ -31,12 +36,14 @@ class Stage(Harness):
             recorder=self.recorder,
             clock=self.clock,
             nominations=Nominations(),
-            window=BatchWindow(idle_seconds=0.01, max_seconds=0.05),
+            window=self.window,
             options=SolverOptions(),
             nomination=timedelta(seconds=20),
         )
 
-    async def provision(self, pool: NodePool, *pods: Pod) -> None:
+    async def provision(
+        self, pool: NodePool, *pods: Pod, until: Callable[[], bool] = lambda: True
+    ) -> None:
         self.kube.add(pool)
         for one in pods:
             self.kube.add(one)
@@ -44,7 +51,7 @@ class Stage(Harness):
         running = asyncio.create_task(self.provisioner.run())
         try:
             async with asyncio.timeout(10):
-                while not self.recorder.events:  # noqa: ASYNC110 - the fake only keeps a list
+                while not (self.recorder.events and until()):  # noqa: ASYNC110 - the fake only keeps a list
                     await asyncio.sleep(0.01)
         finally:
             running.cancel()
@@ -85,3 +92,23 @@ async def test_types_that_do_not_boot_are_no_offer_but_explain_the_refusal() -> 
     await stage.provision(nodepool(), pod("web", requires="arch in arm64"))
 
     assert "node class default has no image for arm64" in stage.told()[0]
+
+
+async def test_a_pod_that_waits_for_a_reservation_says_so() -> None:
+    full = offering("test-zone-1", "reserved", 0.01, reservation="cr-1", reserved=0)
+    stage = Stage(instance_type("m5.large", offerings=[full]))
+
+    await stage.provision(nodepool(requires="karpenter.sh/capacity-type in reserved"), pod("web"))
+
+    assert "[P501]" in stage.told()[0]
+
+
+async def test_what_a_long_round_leaves_comes_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = itertools.count()
+    monkeypatch.setattr(provisioning, "_after", lambda _: lambda: next(asked) > 0)
+    stage = Stage(instance_type("m5.large"))
+    pods = [pod(f"web-{number}", cpu="1500m") for number in range(200)]
+
+    await stage.provision(nodepool(), *pods, until=lambda: stage.window.is_open)
+
+    assert 0 < len(stage.world.node_claims.all()) < len(pods)

@@ -368,8 +368,11 @@ def _attachments(problem: Problem, decision: Decision) -> Iterator[str]:
     for node in problem.nodes:
         placed = [by_key[k] for k, name in decision.placements.items() if name == node.name]
         pods = [*placed, *(pod for pod in node.pods if pod.key not in by_key)]
-        attached = {claim.key for pod in pods for claim in _claims_of(problem, pod)}
-        limit = limits.get(node.labels.get(names.INSTANCE_TYPE, ""))
+        used = {c.spec.volume_name or c.key for pod in pods for c in _claims_of(problem, pod)}
+        attached = used | _left_attached(problem, node.name)
+        limit = _node_limit(
+            problem, node.name, limits.get(node.labels.get(names.INSTANCE_TYPE, ""))
+        )
         bringing = any(list(_claims_of(problem, pod)) for pod in placed)
         if bringing and limit is not None and len(attached) > limit:
             yield f"{node.name} attaches {len(attached)} volumes, over {limit}"
@@ -379,6 +382,24 @@ def _attachments(problem: Problem, decision: Decision) -> Iterator[str]:
             limit = limits[name]
             if limit is not None and len(attached) > limit:
                 yield f"claim {number} may be {name}, which attaches {limit}, not {len(attached)}"
+
+
+def _left_attached(problem: Problem, node: str) -> set[str]:
+    """The volumes that are attached to a node, used or not."""
+    return {
+        found.spec.source.persistent_volume_name or ""
+        for found in problem.volumes.attachments.get(node, ())
+        if found.spec.attacher == EBS_DRIVER
+    }
+
+
+def _node_limit(problem: Problem, node: str, of_type: int | None) -> int | None:
+    """What the node says of its driver; while the driver has not registered, its type's limit."""
+    said = problem.volumes.csi_nodes.get(node)
+    for driver in (said.spec.drivers if said else None) or ():
+        if driver.name == EBS_DRIVER:
+            return driver.allocatable.count if driver.allocatable else None
+    return of_type
 
 
 # Reservations.

@@ -198,7 +198,7 @@ FAULTS: Mapping[Callable[[Plan], None], tuple[str, str]] = {
     wrong_arch: ("P101", "arch"),
     too_much_cpu: ("P104", "cpu"),
     too_much_memory: ("P104", "memory"),
-    missing_gpu: ("P104", "gpu"),
+    missing_gpu: ("P105", "gpu"),
     cpu_limit: ("P301", "limit"),
     node_limit: ("P302", "nodes"),
     too_few_types: ("P303", "min values"),

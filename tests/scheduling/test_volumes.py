@@ -16,6 +16,7 @@ from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.solver import solve
 
 from tests.builders import (
+    attachment,
     catalog,
     claim,
     instance_type,
@@ -174,6 +175,73 @@ def test_a_node_without_its_driver_yet_gets_the_limit_of_its_type() -> None:
 
     assert len(decision.placements) == 1
     assert len(decision.new_claims) == 1
+
+
+def drivers_of(node_name: str, *listed: CSINodeDriver) -> CSINode:
+    return CSINode(metadata=ObjectMeta(name=node_name), spec=CSINodeSpec(drivers=list(listed)))
+
+
+def test_a_volume_that_is_still_attached_takes_a_place_though_its_pod_is_gone() -> None:
+    two = CSINodeDriver(name=EBS_DRIVER, allocatable=VolumeNodeResources(count=2))
+    volumes = catalog(
+        *(claim(f"c{i}", volume=f"pv{i}") for i in range(2)),
+        *(volume(f"pv{i}") for i in range(3)),
+        attachment("pv2", "n1"),
+        drivers_of("n1", two),
+    )
+    waiting = [pod(f"p{i}", claims=[f"c{i}"]) for i in range(2)]
+
+    decision = solve(world(nodepool(), instance_type(), node("n1"), *waiting, volumes=volumes))
+
+    assert set(decision.placements) == {"default/p0"}
+    assert len(decision.new_claims) == 1
+
+
+def test_the_attachment_of_a_volume_that_a_pod_uses_or_brings_counts_once() -> None:
+    two = CSINodeDriver(name=EBS_DRIVER, allocatable=VolumeNodeResources(count=2))
+    volumes = catalog(
+        *(claim(f"c{i}", volume=f"pv{i}") for i in range(2)),
+        *(volume(f"pv{i}") for i in range(2)),
+        attachment("pv0", "n1"),
+        attachment("pv1", "n1"),
+        drivers_of("n1", two),
+    )
+    parts = [pod("old", claims=["c0"], node="n1"), pod("back", claims=["c1"])]
+
+    decision = solve(world(nodepool(), instance_type(), node("n1"), *parts, volumes=volumes))
+
+    assert set(decision.placements) == {"default/back"}
+
+
+def test_the_attachment_of_a_volume_that_is_gone_still_takes_a_place() -> None:
+    one = CSINodeDriver(name=EBS_DRIVER, allocatable=VolumeNodeResources(count=1))
+    volumes = catalog(
+        claim("c0", volume="pv0"),
+        volume("pv0"),
+        attachment("deleted", "n1"),
+        attachment("other", "n1", driver="efs.csi.aws.com"),
+        drivers_of("n1", one),
+    )
+
+    decision = solve(
+        world(nodepool(), instance_type(), node("n1"), pod("p", claims=["c0"]), volumes=volumes)
+    )
+
+    assert not decision.placements
+
+
+def test_a_driver_that_states_no_count_attaches_any_number_whatever_the_type() -> None:
+    types = [instance_type("m.large", volume_limits={EBS_DRIVER: 1})]
+    volumes = catalog(
+        *(claim(f"c{i}", volume=f"pv{i}") for i in range(2)),
+        *(volume(f"pv{i}") for i in range(2)),
+        drivers_of("n1", CSINodeDriver(name=EBS_DRIVER)),
+    )
+    waiting = [pod(f"p{i}", claims=[f"c{i}"]) for i in range(2)]
+
+    decision = solve(world(nodepool(), *types, node("n1"), *waiting, volumes=volumes))
+
+    assert len(decision.placements) == 2
 
 
 def test_more_volumes_than_any_type_attaches_is_told() -> None:

@@ -60,6 +60,12 @@ class ObjectMeta(Struct):
     owner_references: list[OwnerReference] | None = None
 
 
+def slim(metadata: ObjectMeta) -> None:
+    """Drop what only the owner of an object reads; for kinds held by the thousand and never written."""
+    metadata.labels = metadata.annotations = None
+    metadata.finalizers = metadata.owner_references = None
+
+
 class Condition(Struct):
     """A status condition; `reason` may be empty for NodeClaims."""
 

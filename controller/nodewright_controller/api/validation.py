@@ -38,6 +38,7 @@ from nodewright_controller.api.nodepool import (
     Budget,
     NodeClassReference,
     NodePool,
+    NodePoolSpec,
     NodeSelectorRequirementWithMinValues,
 )
 from nodewright_controller.api.rules import BUDGET_NODES, LABEL_VALUE, QUALIFIED_NAME
@@ -48,6 +49,7 @@ from nodewright_controller.kernel.timing import parse_duration, parse_nillable_d
 _KEY: Final = re.compile(QUALIFIED_NAME)
 _VALUE: Final = re.compile(LABEL_VALUE)
 _NODES: Final = re.compile(BUDGET_NODES)
+_MOST_WEIGHT: Final = 100
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _COMPARISONS: Final = ("Gt", "Gte", "Lt", "Lte")
 _CLOSED: Final[Mapping[str, tuple[str, ...]]] = {CAPACITY_TYPE: CAPACITY_TYPES}
@@ -84,7 +86,21 @@ def validate_nodepool(pool: NodePool) -> list[str]:
         problems.extend(_budget(budget, f"spec.disruption.budgets[{index}]"))
     for resource, text in (pool.spec.limits or {}).items():
         problems.extend(_parses(parse_quantity, text, f"spec.limits[{resource}]"))
+    problems.extend(_numbers(pool.spec))
     return problems
+
+
+def _numbers(spec: NodePoolSpec) -> Iterable[str]:
+    if spec.weight is not None and not 1 <= spec.weight <= _MOST_WEIGHT:
+        yield f"spec.weight: {spec.weight} is not between 1 and {_MOST_WEIGHT}"
+    if spec.replicas is None:
+        return
+    if spec.replicas < 0:
+        yield f"spec.replicas: {spec.replicas} must not be negative"
+    if spec.weight is not None:
+        yield "spec.weight: cannot stand beside replicas"
+    if set(spec.limits or {}) - {"nodes"}:
+        yield "spec.limits: only nodes can be limited beside replicas"
 
 
 def validate_node_claim(claim: NodeClaim) -> list[str]:

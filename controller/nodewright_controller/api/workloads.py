@@ -1,4 +1,8 @@
-"""The workload kinds that decisions read: DaemonSet, Namespace and LimitRange."""
+"""The workload kinds that decisions read: DaemonSet, Namespace, LimitRange, and what owns pods.
+
+Of ReplicaSets, StatefulSets and ReplicationControllers only the selector is kept; they are never
+written.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nodewright_controller.api.meta import Kind, KubeObject, ObjectMeta, Struct
+from nodewright_controller.api.meta import Kind, KubeObject, ObjectMeta, Struct, slim
 from nodewright_controller.api.pod import LabelSelector, PodSpec, Quantities
 
 
@@ -58,3 +62,51 @@ class LimitRange(KubeObject):
     KIND: ClassVar[Kind] = Kind("", "v1", "LimitRange", "limitranges", True)
 
     spec: LimitRangeSpec = msgspec.field(default_factory=LimitRangeSpec)
+
+
+class SelectingSpec(Struct):
+    """The pods of a workload."""
+
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(KubeObject):
+    """A ReplicaSet as far as its selector goes."""
+
+    KIND: ClassVar[Kind] = Kind("apps", "v1", "ReplicaSet", "replicasets", True)
+
+    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+
+    def __post_init__(self) -> None:
+        """Keep name and selector only."""
+        slim(self.metadata)
+
+
+class StatefulSet(KubeObject):
+    """A StatefulSet as far as its selector goes."""
+
+    KIND: ClassVar[Kind] = Kind("apps", "v1", "StatefulSet", "statefulsets", True)
+
+    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+
+    def __post_init__(self) -> None:
+        """Keep name and selector only."""
+        slim(self.metadata)
+
+
+class ReplicationControllerSpec(Struct):
+    """The pods of a ReplicationController, by exact labels."""
+
+    selector: dict[str, str] | None = None
+
+
+class ReplicationController(KubeObject):
+    """A ReplicationController as far as its selector goes."""
+
+    KIND: ClassVar[Kind] = Kind("", "v1", "ReplicationController", "replicationcontrollers", True)
+
+    spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
+
+    def __post_init__(self) -> None:
+        """Keep name and selector only."""
+        slim(self.metadata)

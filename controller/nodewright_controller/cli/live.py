@@ -1,11 +1,10 @@
-"""What a running cluster says about a pod: where it stands, and the controller's last word on it."""
+"""What the events of a running cluster say about a pod, for when the controller cannot be asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import msgspec
-from lightkube.core.exceptions import ConfigError
 
 from nodewright_controller.api.coordination import KubeEvent
 from nodewright_controller.api.meta import condition
@@ -13,7 +12,6 @@ from nodewright_controller.api.pod import Pod
 from nodewright_controller.kube import requests
 from nodewright_controller.kube.client import KubeClient, decode
 from nodewright_controller.kube.requests import Request
-from nodewright_controller.ports.errors import KubeError
 
 OURS = ("karpenter", "nodewright")
 _REASONS = ("FailedScheduling", "Nominated")
@@ -34,18 +32,17 @@ class Said:
     times: int = 0
 
 
-async def ask_cluster(namespace: str, name: str) -> Said:
-    """Ask the cluster that the kubeconfig names.
+async def last_event(kube: KubeClient, namespace: str, name: str) -> Said:
+    """Return the controller's last word on a pod.
 
     Raises:
-        KubeError: there is no kubeconfig, the pod does not exist, or the API server does not answer.
+        KubeError: the pod does not exist, or the API server does not answer.
 
     """
-    async with _connect() as kube:
-        pod = await kube.get(Pod, name, namespace)
-        if pod.spec.node_name:
-            return Said(line=f"pod/{pod.key} placed: it is on node/{pod.spec.node_name}")
-        events = await _events_of(kube, pod)
+    pod = await kube.get(Pod, name, namespace)
+    if pod.spec.node_name:
+        return Said(line=f"pod/{pod.key} placed: it is on node/{pod.spec.node_name}")
+    events = await _events_of(kube, pod)
     if not events:
         return Said(line=f"pod/{pod.key} held: {_standing(pod)}")
     newest = max(events, key=lambda found: (found.last_timestamp or "", found.name))
@@ -55,13 +52,6 @@ async def ask_cluster(namespace: str, name: str) -> Said:
         last=newest.last_timestamp or "",
         times=newest.count,
     )
-
-
-def _connect() -> KubeClient:
-    try:
-        return KubeClient.from_environment()
-    except ConfigError as error:
-        raise KubeError(f"{error}: name a kubeconfig in KUBECONFIG, or use --world") from error
 
 
 async def _events_of(kube: KubeClient, pod: Pod) -> list[KubeEvent]:

@@ -18,6 +18,7 @@ from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
+from nodewright_controller.api.policy import VolumeAttachment
 from nodewright_controller.api.volumes import (
     CSINode,
     PersistentVolume,
@@ -26,12 +27,18 @@ from nodewright_controller.api.volumes import (
 )
 from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
 from nodewright_controller.cluster.daemons import daemon_pod
-from nodewright_controller.cluster.pods import is_active, is_provisionable, is_terminal
+from nodewright_controller.cluster.pods import (
+    is_active,
+    is_provisionable,
+    is_terminal,
+    without_unreadable,
+)
+from nodewright_controller.cluster.selectors import Selecting, WorkloadSelectors
 from nodewright_controller.cluster.snapshot import Snapshot, StateNode
-from nodewright_controller.cluster.volumes import VolumeCatalog
+from nodewright_controller.cluster.volumes import VolumeCatalog, by_node
 
 _K = TypeVar("_K", bound=KubeObject)
-_Storage = PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode
+_Storage = PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode | VolumeAttachment
 
 
 def by_weight(node_pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
@@ -51,11 +58,13 @@ class Cluster:
         self._limit_ranges: dict[str, LimitRange] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._storage: dict[type[KubeObject], dict[str, KubeObject]] = defaultdict(dict)
+        self._selecting: dict[tuple[type[Selecting], str], Selecting] = {}
         self._bound: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._marked: set[str] = set()
         self._nominations: dict[str, datetime] = {}
         self._views: dict[tuple[str, str], StateNode] = {}
         self._catalog: VolumeCatalog | None = None
+        self._selectors: WorkloadSelectors | None = None
         self._synced_once = False
 
     # Events.
@@ -126,7 +135,7 @@ class Cluster:
         self._namespaces.pop(name, None)
 
     def apply_storage(self, found: _Storage) -> None:
-        """Learn of a claim for a volume, a volume, a storage class, or a node's drivers."""
+        """Learn of a claim for a volume, a volume, its class or attachment, or a node's drivers."""
         self._storage[type(found)][found.key] = found
         self._catalog = None
 
@@ -134,6 +143,16 @@ class Cluster:
         """Forget one of them."""
         self._storage[kind].pop(key, None)
         self._catalog = None
+
+    def apply_selecting(self, found: Selecting) -> None:
+        """Learn of a Service or of an owner of pods."""
+        self._selecting[type(found), found.key] = found
+        self._selectors = None
+
+    def remove_selecting(self, kind: type[Selecting], key: str) -> None:
+        """Forget one of them."""
+        self._selecting.pop((kind, key), None)
+        self._selectors = None
 
     # Our own intentions.
 
@@ -184,6 +203,7 @@ class Cluster:
             },
             volumes=self._volume_catalog(),
             namespaces={n.name: dict(n.labels) for n in self._namespaces.values()},
+            selectors=self._workload_selectors(),
         )
 
     def _state_nodes(self, now: datetime) -> tuple[StateNode, ...]:
@@ -243,7 +263,8 @@ class Cluster:
                 for _, r in sorted(self._limit_ranges.items())
                 if r.metadata.namespace == namespace
             )
-            found.append(daemon_pod(daemon_set, live[(namespace, daemon_set.name)], ranges))
+            made = daemon_pod(daemon_set, live[(namespace, daemon_set.name)], ranges)
+            found.append(without_unreadable(made))
         return tuple(found)
 
     def _volume_catalog(self) -> VolumeCatalog:
@@ -253,8 +274,14 @@ class Cluster:
                 volumes=self._of_kind(PersistentVolume),
                 classes=self._of_kind(StorageClass),
                 csi_nodes=self._of_kind(CSINode),
+                attachments=by_node(self._of_kind(VolumeAttachment).values()),
             )
         return self._catalog
+
+    def _workload_selectors(self) -> WorkloadSelectors:
+        if self._selectors is None:
+            self._selectors = WorkloadSelectors.of(self._selecting.values())
+        return self._selectors
 
     def _of_kind(self, kind: type[_K]) -> Mapping[str, _K]:
         return {key: o for key, o in self._storage[kind].items() if isinstance(o, kind)}

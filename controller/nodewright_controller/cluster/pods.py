@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from nodewright_controller.api.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from nodewright_controller.api.meta import condition
 from nodewright_controller.api.node import Taint
@@ -16,6 +18,8 @@ from nodewright_controller.api.pod import (
     Container,
     ContainerStatus,
     Pod,
+    PodSpec,
+    PodStatus,
     Quantities,
     ResourceRequirements,
 )
@@ -28,6 +32,7 @@ from nodewright_controller.kernel.resources import (
     Resources,
     amount,
     total,
+    unreadable,
 )
 from nodewright_controller.kernel.timing import parse_duration
 
@@ -141,6 +146,71 @@ def pod_requests(pod: Pod) -> Resources:
         return _requests(pod)
     except ValueError as error:
         raise ValueError(f"pod {pod.key}: {error}") from error
+
+
+def held_by(pod: Pod) -> Resources:
+    """Return what a pod on a node takes, as far as it can be read: `pod_requests` that never fails.
+
+    The pod runs whatever we think of its quantities, so what can be read of them counts.
+    """
+    try:
+        return _requests(pod)
+    except ValueError:
+        return _requests(without_unreadable(pod))
+
+
+def without_unreadable(pod: Pod) -> Pod:
+    """Return the pod without the quantities that cannot be read; itself if all can."""
+    try:
+        _requests(pod)
+    except ValueError:
+        return replace(pod, spec=_readable_spec(pod.spec), status=_readable_status(pod.status))
+    return pod
+
+
+def _readable_spec(spec: PodSpec) -> PodSpec:
+    resources = spec.resources
+    return replace(
+        spec,
+        containers=_readable_containers(spec.containers),
+        init_containers=_readable_containers(spec.init_containers),
+        overhead=_readable(spec.overhead),
+        resources=_readable_requirements(resources) if resources is not None else None,
+    )
+
+
+def _readable_status(status: PodStatus) -> PodStatus:
+    def read(listed: list[ContainerStatus] | None) -> list[ContainerStatus]:
+        return [
+            replace(
+                one,
+                allocated_resources=_readable(one.allocated_resources),
+                resources=_readable_requirements(one.resources) if one.resources else None,
+            )
+            for one in listed or ()
+        ]
+
+    return replace(
+        status,
+        container_statuses=read(status.container_statuses),
+        init_container_statuses=read(status.init_container_statuses),
+    )
+
+
+def _readable_containers(containers: list[Container] | None) -> list[Container]:
+    return [
+        replace(one, resources=_readable_requirements(one.resources)) for one in containers or ()
+    ]
+
+
+def _readable_requirements(resources: ResourceRequirements) -> ResourceRequirements:
+    requests, limits = _readable(resources.requests), _readable(resources.limits)
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _readable(quantities: Quantities | None) -> Quantities:
+    unread = {name for name, _ in unreadable(quantities)}
+    return {name: text for name, text in (quantities or {}).items() if name not in unread}
 
 
 def _requests(pod: Pod) -> Resources:

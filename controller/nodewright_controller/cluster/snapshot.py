@@ -19,13 +19,14 @@ from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod, Quantities
 from nodewright_controller.cluster.pods import (
+    held_by,
     is_owned_by_daemon_set,
     is_reschedulable,
-    pod_requests,
 )
+from nodewright_controller.cluster.selectors import WorkloadSelectors
 from nodewright_controller.cluster.volumes import VolumeCatalog
 from nodewright_controller.constraints.taints import REBOOTING_TAINT, is_ephemeral, same_taint
-from nodewright_controller.kernel.resources import Resources, total
+from nodewright_controller.kernel.resources import EMPTY, Resources, total, unreadable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,17 +114,28 @@ class StateNode:
         )
 
     def _amounts(self, of_node: Quantities | None, of_claim: Quantities | None) -> Resources:
-        amounts = dict(Resources.parse(of_node))
-        if self.node_claim is not None and not self.initialized:
+        amounts = dict(Resources.readable(of_node))
+        if self._claim_speaks:
             # Until it is initialized a node may report a resource as zero or not at all.
-            for resource, value in Resources.parse(of_claim).items():
+            for resource, value in Resources.readable(of_claim).items():
                 if not amounts.get(resource):
                     amounts[resource] = value
         return Resources(amounts)
 
+    @property
+    def _claim_speaks(self) -> bool:
+        return self.node_claim is not None and not self.initialized
+
+    @cached_property
+    def unreadable(self) -> bool:
+        """Whether an amount of what pods may take cannot be read; such a node takes no new pods."""
+        node, claim = self.node, self.node_claim if self._claim_speaks else None
+        listed = [one.status.allocatable for one in (node, claim) if one is not None]
+        return any(True for quantities in listed for _ in unreadable(quantities))
+
     @cached_property
     def capacity(self) -> Resources:
-        """What the machine has."""
+        """What the machine has, as far as it can be read."""
         return self._amounts(
             self.node.status.capacity if self.node is not None else None,
             self.node_claim.status.capacity if self.node_claim is not None else None,
@@ -131,7 +143,9 @@ class StateNode:
 
     @cached_property
     def allocatable(self) -> Resources:
-        """What pods may take."""
+        """What pods may take; nothing while that cannot be read."""
+        if self.unreadable:
+            return EMPTY
         return self._amounts(
             self.node.status.allocatable if self.node is not None else None,
             self.node_claim.status.allocatable if self.node_claim is not None else None,
@@ -140,12 +154,12 @@ class StateNode:
     @cached_property
     def requested(self) -> Resources:
         """What the pods on it take, daemons included."""
-        return total(pod_requests(pod) for pod in self.pods)
+        return total(held_by(pod) for pod in self.pods)
 
     @cached_property
     def daemon_requested(self) -> Resources:
         """What the daemons on it take."""
-        return total(pod_requests(pod) for pod in self.pods if is_owned_by_daemon_set(pod))
+        return total(held_by(pod) for pod in self.pods if is_owned_by_daemon_set(pod))
 
     @cached_property
     def available(self) -> Resources:
@@ -198,6 +212,8 @@ class Snapshot:
     volumes: VolumeCatalog = field(default_factory=VolumeCatalog)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Namespace to its labels."""
+    selectors: WorkloadSelectors = field(default_factory=WorkloadSelectors)
+    """Those of Services and pod owners; known only where default spread constraints need them."""
 
     def node(self, name: str) -> StateNode | None:
         """Return the node, or the claim in flight, of that name."""

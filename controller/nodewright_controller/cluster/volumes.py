@@ -8,12 +8,13 @@ Upstream: pkg/scheduling/volumeusage.go and provisioning/scheduling/volumetopolo
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from nodewright_controller.api.labels import HOSTNAME
 from nodewright_controller.api.pod import NodeSelectorTerm, PersistentVolumeClaimSpec, Pod
+from nodewright_controller.api.policy import VolumeAttachment
 from nodewright_controller.api.volumes import (
     CSINode,
     PersistentVolume,
@@ -78,6 +79,8 @@ class VolumeCatalog:
     volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
     classes: Mapping[str, StorageClass] = field(default_factory=dict)
     csi_nodes: Mapping[str, CSINode] = field(default_factory=dict)
+    attachments: Mapping[str, tuple[VolumeAttachment, ...]] = field(default_factory=dict)
+    """Node to what is attached to it, or still being attached or detached."""
 
     def resolve(self, pod: Pod) -> PodVolumes | VolumeProblem:
         """Return what the pod's volumes ask for, or the first problem among them."""
@@ -108,6 +111,25 @@ class VolumeCatalog:
             driver, identity = self._driver(key, spec)
             if driver:
                 found.setdefault(driver, set()).add(identity)
+        return {driver: frozenset(ids) for driver, ids in found.items()}
+
+    def attached_to(self, node_name: str) -> Mapping[str, frozenset[str]]:
+        """Return driver to the volumes that take a place on the node, whether a pod uses them or not.
+
+        A volume of a pod that is gone keeps its place until it is detached, which is when its
+        VolumeAttachment goes; kube-scheduler counts so since Kubernetes 1.32 (kubernetes#126502).
+        The identities are those of `attached`, so a volume counts once.
+        """
+        found: dict[str, set[str]] = {}
+        for attachment in self.attachments.get(node_name, ()):
+            name = attachment.spec.source.persistent_volume_name
+            if not name or not attachment.spec.attacher:
+                continue  # a volume written into a pod, which no driver's count knows
+            volume = self.volumes.get(name)
+            driver, identity = _volume_identity(volume) if volume is not None else ("", "")
+            if not driver:
+                driver, identity = attachment.spec.attacher, f"volume {name}"
+            found.setdefault(driver, set()).add(identity)
         return {driver: frozenset(ids) for driver, ids in found.items()}
 
     def attach_limits(self, node_name: str) -> Mapping[str, int | None] | None:
@@ -185,6 +207,16 @@ class VolumeCatalog:
             return _volume_identity(volume)
         storage_class = self.classes.get(spec.storage_class_name or "")
         return (_class_driver(storage_class), f"claim {key}") if storage_class else ("", "")
+
+
+def by_node(
+    attachments: Iterable[VolumeAttachment],
+) -> Mapping[str, tuple[VolumeAttachment, ...]]:
+    """Return the attachments of each node, for `VolumeCatalog.attachments`."""
+    found: dict[str, list[VolumeAttachment]] = {}
+    for attachment in attachments:
+        found.setdefault(attachment.spec.node_name, []).append(attachment)
+    return {node: tuple(listed) for node, listed in found.items()}
 
 
 def _claims_of(pod: Pod) -> Iterator[tuple[str, PersistentVolumeClaimSpec | None]]:

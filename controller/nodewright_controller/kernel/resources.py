@@ -7,9 +7,10 @@ Upstream: pkg/utils/resources.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +39,8 @@ _SUFFIXES: Final[Mapping[str, Decimal]] = {
     "Pi": Decimal(2) ** 50,
     "Ei": Decimal(2) ** 60,
 }
+_MOST: Final = Decimal(2**63 - 1)
+_MOST_DIGITS: Final = 40
 _QUANTITY: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?$")
 _BINARY: Final = (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
@@ -50,17 +53,23 @@ def parse_quantity(text: str | float) -> Decimal:
 
     """
     if isinstance(text, int | float):
-        return Decimal(str(text))
+        if isinstance(text, bool) or not math.isfinite(text):
+            raise ValueError(f"{text!r} is not a quantity (such as 500m, 2, 4Gi)")
+        return _capped(Decimal(str(text)))
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a quantity (such as 500m, 2, 4Gi)")
     number, suffix = match.group(1), match.group(2) or ""
-    try:
-        if suffix[:1] in ("e", "E") and len(suffix) > 1:
-            return Decimal(number) * Decimal(10) ** int(suffix[1:])
-        return Decimal(number) * _SUFFIXES[suffix]
-    except InvalidOperation as error:  # pragma: no cover - the pattern lets nothing through
-        raise ValueError(f"{text!r} is not a quantity") from error
+    if suffix in _SUFFIXES:
+        return _capped(Decimal(number) * _SUFFIXES[suffix])
+    # Digits of the exponent beyond these say no more than "too much" or "next to nothing".
+    exponent = max(-_MOST_DIGITS, min(_MOST_DIGITS, int(suffix[1:][:9])))
+    return _capped(Decimal(number) * Decimal(10) ** exponent)
+
+
+def _capped(value: Decimal) -> Decimal:
+    """Return a value of at most 2^63 - 1, as the API server keeps it."""
+    return max(-_MOST, min(_MOST, value))
 
 
 @lru_cache(maxsize=65536)  # a cluster has many pods and few distinct quantities
@@ -68,13 +77,15 @@ def amount(resource: str, text: str | float) -> int:
     """Return a quantity in the integer unit of `resource`, rounded up as the kubelet does.
 
     Raises:
-        ValueError: the text is no quantity; the message names resource and text.
+        ValueError: the text is no quantity, or negative; the message names resource and text.
 
     """
     try:
         value = parse_quantity(text)
     except ValueError as error:
         raise ValueError(f"resource {resource}: {error}") from error
+    if value < 0:
+        raise ValueError(f"resource {resource}: {text!r} is negative")
     if resource == CPU:
         value *= 1000
     return int(value.to_integral_value(rounding=ROUND_CEILING))
@@ -141,6 +152,12 @@ class Resources(Mapping[str, int]):
         """
         return cls({name: amount(name, text) for name, text in (quantities or {}).items()})
 
+    @classmethod
+    def readable(cls, quantities: Mapping[str, str | int | float] | None) -> Resources:
+        """Read what can be read of a resource list, and leave the rest out."""
+        unread = {name for name, _ in unreadable(quantities)}
+        return cls.parse({n: q for n, q in (quantities or {}).items() if n not in unread})
+
     def format(self) -> dict[str, str]:
         """Return the resource list as the API writes it."""
         return {name: format_amount(name, value) for name, value in self._amounts.items()}
@@ -201,6 +218,17 @@ class Resources(Mapping[str, int]):
 
 
 EMPTY: Final = Resources()
+
+
+def unreadable(
+    quantities: Mapping[str, str | int | float] | None,
+) -> Iterator[tuple[str, str | int | float]]:
+    """Yield name and text of every quantity of a resource list that cannot be read."""
+    for name, text in (quantities or {}).items():
+        try:
+            amount(name, text)
+        except ValueError:
+            yield name, text
 
 
 def total(vectors: Iterable[Mapping[str, int]]) -> Resources:

@@ -70,6 +70,17 @@ class KubeClient:
 
     async def send(self, request: Request) -> bytes:
         """Send a request and return the body of a good answer. Raises the errors of `ports.errors`."""
+        code, body = await self.exchange(request)
+        if code >= 300:
+            raise classify(code, body, f"{request.method} {request.path}")
+        return body
+
+    async def exchange(self, request: Request) -> tuple[int, bytes]:
+        """Send a request and return HTTP code and body, whatever they are.
+
+        Raises:
+            KubeError: there was no answer.
+        """
         what = f"{request.method} {request.path}"
         content = None if request.body is None else msgspec.json.encode(request.body)
         try:
@@ -82,9 +93,7 @@ class KubeClient:
             )
         except httpx2.HTTPError as error:
             raise KubeError(f"{what}: {str(error) or type(error).__name__}") from error
-        if response.status_code >= 300:
-            raise classify(response.status_code, response.content, what)
-        return response.content
+        return response.status_code, response.content
 
     async def get(self, kind: type[K], name: str, namespace: str = "") -> K:
         """Read one object."""

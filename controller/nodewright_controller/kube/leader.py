@@ -46,6 +46,12 @@ class LeaderElection:
         self._kube = kube
         self._options = options
         self._seen: tuple[str, float] = ("", 0.0)
+        self._holder = ""
+
+    @property
+    def leader(self) -> str:
+        """The pod that held the lease when we last looked; empty when none did."""
+        return self._holder.rpartition("_")[0]
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `work` while holding it, and release it on the way out.
@@ -98,6 +104,7 @@ class LeaderElection:
         except NotFound:
             return await self._create()
         spec = lease.spec
+        self._holder = spec.holder_identity
         if lease.metadata.resource_version != self._seen[0]:
             # Whoever has just started lets those that were waiting go first: a leader that crashed and
             # came back at once must not take its own lease again before its standby may.
@@ -138,6 +145,7 @@ class LeaderElection:
             written = await self._kube.patch(Lease, options.name, body, namespace=options.namespace)
         except Conflict:
             return False
+        self._holder = written.spec.holder_identity
         self._seen = (written.metadata.resource_version, asyncio.get_running_loop().time())
         return True
 

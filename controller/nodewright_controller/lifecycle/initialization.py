@@ -12,7 +12,7 @@ from nodewright_controller.api.meta import is_true
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.constraints.taints import is_ephemeral
-from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.kernel.resources import Resources, unreadable
 
 
 class Waiting(enum.StrEnum):
@@ -49,8 +49,12 @@ def initialization(node_claim: NodeClaim, node: Node) -> NotInitialized | None:
                 Waiting.EPHEMERAL_TAINTS,
                 f'KnownEphemeralTaint "{taint.key}:{taint.effect}" still exists',
             )
-    requested = Resources.parse(node_claim.spec.resources.requests)
-    allocatable = Resources.parse(node.status.allocatable)
+    requested = Resources.readable(node_claim.spec.resources.requests)
+    allocatable = Resources.readable(node.status.allocatable)
+    for name, text in unreadable(node.status.allocatable):
+        return NotInitialized(
+            Waiting.RESOURCES, f"Node status.allocatable.{name} is {text!r}, which is no quantity"
+        )
     for name in sorted(requested):
         if requested[name] and not allocatable.get(name, 0):
             return NotInitialized(

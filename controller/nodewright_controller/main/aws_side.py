@@ -10,6 +10,9 @@ from typing import Final
 import structlog
 
 from nodewright_controller.api import labels
+from nodewright_controller.api.conditions import READY
+from nodewright_controller.api.ec2nodeclass import EC2NodeClass
+from nodewright_controller.api.meta import KubeObject, is_true
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
 from nodewright_controller.api.service import Service
@@ -22,11 +25,13 @@ from nodewright_controller.aws.nodeclass import NodeClassReconciler
 from nodewright_controller.aws.observed_memory import observe_memory
 from nodewright_controller.aws.options import AwsOptions
 from nodewright_controller.aws.provider import EC2Provider
+from nodewright_controller.aws.reservation_upkeep import ReservationUpkeep
 from nodewright_controller.aws.tagging import TaggingReconciler
 from nodewright_controller.main.leading import Ports
 from nodewright_controller.ports.clock import Clock
 from nodewright_controller.ports.errors import NotFound
 from nodewright_controller.ports.kube import Kube
+from nodewright_controller.reconcilers.node_overlay import NodeOverlayReconciler, OverlaysInForce
 from nodewright_controller.reconcilers.world import World, feed
 from nodewright_controller.runtime.reconciler import Controller, Result, Singleton
 from nodewright_controller.runtime.supervise import Loop
@@ -50,6 +55,7 @@ async def open_aws(settings: Settings, kube: Kube, world: World, clock: Clock) -
         vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
         reserved_enis=settings.reserved_enis,
         interruption_queue=settings.interruption_queue,
+        reserved_capacity=settings.feature_gates["ReservedCapacity"],
         disable_dry_run=settings.disable_dry_run,
         ami_refresh=settings.ami_refresh_interval,
         subnet_refresh=settings.subnet_refresh_interval,
@@ -86,6 +92,7 @@ def aws_loops(settings: Settings, provider: EC2Provider, ports: Ports) -> Mappin
     """Make the AWS-only reconcilers, subscribe them, and return what must be kept running."""
     world = ports.world
     controllers = (_node_classes(provider, ports), _tagging(provider, ports))
+    overlays = _overlays(provider, ports)
     _watch_memory(provider, world)
     instances = InstanceGarbage(provider, ports.kube, ports.clock)
     profiles = ProfileGarbage(
@@ -99,6 +106,10 @@ def aws_loops(settings: Settings, provider: EC2Provider, ports: Ports) -> Mappin
         Singleton("providers.ssm.invalidation", _every(1800.0, provider.images.forget_deprecated)),
         Singleton("launchtemplate.garbagecollection", _templates(provider)),
     ]
+    if overlays is not None:
+        singletons.append(overlays)
+    if settings.feature_gates["ReservedCapacity"]:
+        singletons.extend(_reservations(provider, ports))
     if not settings.isolated_vpc:
         singletons.append(Singleton("instanceprofile.garbagecollection", profiles.step))
     if settings.interruption_queue:
@@ -156,6 +167,59 @@ def _node_classes(provider: EC2Provider, ports: Ports) -> Controller:
     feed(world.node_classes, lambda node_class: controller.enqueue(node_class.name))
     world.node_claims.on_change(claim_changed)
     return controller
+
+
+def _reservations(provider: EC2Provider, ports: Ports) -> tuple[Singleton, Singleton]:
+    upkeep = ReservationUpkeep(
+        provider,
+        ports.kube,
+        ports.clock,
+        node_claims=ports.world.node_claims,
+        node_classes=ports.world.node_classes,
+        nodes_of=ports.world.nodes_of,
+    )
+    return (
+        Singleton("capacityreservation.expiration", upkeep.expire),
+        Singleton("capacityreservation.capacitytype", upkeep.relabel),
+    )
+
+
+def _overlays(provider: EC2Provider, ports: Ports) -> Singleton | None:
+    """Let NodeOverlays change what the provider answers, if their feature gate is on."""
+    world = ports.world
+    if world.node_overlays is None:
+        return None
+    in_force = OverlaysInForce()
+    provider.adjust = in_force.applied
+    reconciler = NodeOverlayReconciler(
+        ports.kube,
+        ports.clock,
+        overlays=world.node_overlays,
+        node_pools=world.node_pools,
+        listed=provider.listed_types,
+        in_force=in_force,
+        price_unlisted=provider.pricing.price_unlisted,
+    )
+    singleton = Singleton("nodeoverlay", reconciler.step)
+
+    def changed(old: KubeObject | None, new: KubeObject | None) -> None:
+        if old is None or new is None or old.metadata.generation != new.metadata.generation:
+            singleton.wake()
+
+    def class_changed(old: EC2NodeClass | None, new: EC2NodeClass | None) -> None:
+        changed(old, new)
+        if old is not None and new is not None and _became_ready(old, new):
+            singleton.wake()
+
+    world.node_overlays.on_change(changed)
+    world.node_pools.on_change(changed)
+    world.node_classes.on_change(class_changed)
+    return singleton
+
+
+def _became_ready(old: EC2NodeClass, new: EC2NodeClass) -> bool:
+    before, after = (is_true(found.status.conditions, READY) for found in (old, new))
+    return after and not before
 
 
 def _tagging(provider: EC2Provider, ports: Ports) -> Controller:

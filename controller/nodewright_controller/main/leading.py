@@ -17,9 +17,11 @@ from nodewright_controller.ports.clock import Clock
 from nodewright_controller.ports.cloud import CloudProvider
 from nodewright_controller.ports.events import Recorder
 from nodewright_controller.ports.kube import Kube
+from nodewright_controller.reconcilers.answers import LeaderAnswers
 from nodewright_controller.reconcilers.disruption import DisruptionLoop
 from nodewright_controller.reconcilers.eviction import EvictionQueue
 from nodewright_controller.reconcilers.expiration import ExpirationReconciler, NodeClaimGarbage
+from nodewright_controller.reconcilers.faults import FaultWatch
 from nodewright_controller.reconcilers.node_termination import NodeTerminationReconciler
 from nodewright_controller.reconcilers.nodeclaim import NodeClaimReconciler
 from nodewright_controller.reconcilers.nodeclaim_disruption import (
@@ -46,6 +48,7 @@ from nodewright_controller.scheduling.problem import (
     SolverOptions,
 )
 from nodewright_controller.settings import Settings
+from nodewright_controller.web.why import WhyDesk
 
 _SHORTEST_NOMINATION: Final = timedelta(seconds=10)
 
@@ -61,11 +64,22 @@ class Ports:
     world: World
 
 
-def leader_loops(settings: Settings, ports: Ports) -> Mapping[str, Loop]:
-    """Make all reconcilers, subscribe them, and return what must be kept running."""
+def leader_loops(settings: Settings, ports: Ports, desk: WhyDesk) -> Mapping[str, Loop]:
+    """Make all reconcilers, subscribe them, and return what must be kept running.
+
+    From now on questions that come in at the desk are answered.
+    """
+    FaultWatch(ports.recorder).follow(ports.world)
     writes = Writes(ports.kube, ports.world, ports.clock)
     nominations = Nominations()
     provisioner = _provisioner(settings, ports, writes, nominations)
+    desk.answers = LeaderAnswers(
+        world=ports.world,
+        cloud=ports.cloud,
+        clock=ports.clock,
+        provisioner=provisioner,
+        nominations=nominations,
+    )
     evictions = EvictionQueue(
         world=ports.world, kube=ports.kube, recorder=ports.recorder, clock=ports.clock
     )
@@ -120,6 +134,7 @@ def _provisioner(
         options=SolverOptions(
             preference_policy=PreferencePolicy(settings.preference_policy),
             min_values_policy=MinValuesPolicy(settings.min_values_policy),
+            default_spreads=settings.default_spreads,
         ),
         nomination=max(2 * settings.batch_max_duration, _SHORTEST_NOMINATION),
     )

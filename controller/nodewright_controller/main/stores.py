@@ -9,19 +9,28 @@ from typing import Any
 from nodewright_controller.api.ec2nodeclass import EC2NodeClass
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.api.nodeoverlay import NodeOverlay
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.api.policy import PodDisruptionBudget, VolumeAttachment
+from nodewright_controller.api.service import Service
 from nodewright_controller.api.volumes import (
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
+from nodewright_controller.api.workloads import (
+    DaemonSet,
+    LimitRange,
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from nodewright_controller.kube.client import KubeClient
 from nodewright_controller.kube.informer import Informer
-from nodewright_controller.reconcilers.world import World
+from nodewright_controller.reconcilers.world import Selecting, World
 from nodewright_controller.runtime.supervise import Loop
 
 
@@ -43,8 +52,14 @@ class Stores:
         return f"waiting for {', '.join(names)}" if names else ""
 
 
-def open_stores(client: KubeClient) -> Stores:
-    """Make all informers and wire them into a new world."""
+def open_stores(
+    client: KubeClient, gates: Mapping[str, bool], *, selecting: bool = False
+) -> Stores:
+    """Make the informers that the feature gates call for, and wire them into a new world.
+
+    Services and the owners of pods are many, and only followed for the selectors of default spread
+    constraints (`selecting`).
+    """
     stores: dict[str, Informer[Any]] = {
         "nodes": Informer(client, Node),
         "node_claims": Informer(client, NodeClaim),
@@ -62,6 +77,16 @@ def open_stores(client: KubeClient) -> Stores:
         "storage_classes": Informer(client, StorageClass),
         "csi_nodes": Informer(client, CSINode),
     }
-    world = World(**stores)
+    if gates["NodeOverlay"]:
+        stores["node_overlays"] = Informer(client, NodeOverlay)
+    # Karpenter's own role does not have services: under it the owners alone must tell.
+    owners: dict[str, Informer[Any]] = {
+        "services": Informer(client, Service, optional=True),
+        "replica_sets": Informer(client, ReplicaSet),
+        "stateful_sets": Informer(client, StatefulSet),
+        "replication_controllers": Informer(client, ReplicationController),
+    }
+    followed = owners if selecting else {}
+    world = World(**stores, selecting=Selecting(**owners) if selecting else None)
     world.wire()
-    return Stores(world, tuple(stores.values()))
+    return Stores(world, (*stores.values(), *followed.values()))

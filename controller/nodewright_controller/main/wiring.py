@@ -25,6 +25,7 @@ from nodewright_controller.settings import Settings
 from nodewright_controller.web.certificates import CertificateManager, WebhookIdentity
 from nodewright_controller.web.conversion import conversion_app
 from nodewright_controller.web.servers import health_app, metrics_app, serve, serve_tls
+from nodewright_controller.web.why import WhyDesk, why_route
 
 log = structlog.get_logger()
 
@@ -51,17 +52,18 @@ async def run(settings: Settings) -> None:
     async with KubeClient.from_environment() as kube:
         clock = SystemClock()
         recorder = EventRecorder(kube, clock, time.monotonic)
-        stores = open_stores(kube)
+        stores = open_stores(kube, settings.feature_gates, selecting=bool(settings.default_spreads))
+        desk = WhyDesk()
         with tempfile.TemporaryDirectory(prefix="nodewright-webhook-") as folder:
             certificates = _certificates(settings, kube, clock, Path(folder))
             loops = {
                 **stores.loops,
                 "event recorder": recorder.run,
-                **_servers(settings, stores, certificates),
+                **_servers(settings, stores, certificates, desk),
             }
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(run_all(loops), name="replica")
-                leading = _lead(settings, kube, stores, recorder, clock)
+                leading = _lead(settings, kube, stores, recorder, clock, desk)
                 tasks.create_task(leading, name="leader")
 
 
@@ -83,7 +85,7 @@ def _service_hosts(settings: Settings) -> tuple[str, ...]:
 
 
 def _servers(
-    settings: Settings, stores: Stores, certificates: CertificateManager
+    settings: Settings, stores: Stores, certificates: CertificateManager, desk: WhyDesk
 ) -> Mapping[str, Loop]:
     host = settings.bind_address
 
@@ -100,7 +102,7 @@ def _servers(
         await serve(health_app(not_ready), host, settings.health_probe_port)
 
     async def metrics_server() -> None:
-        await serve(metrics_app(), host, settings.metrics_port)
+        await serve(metrics_app(why_route(desk)), host, settings.metrics_port)
 
     return {
         "webhook certificate": certificates.run,
@@ -116,6 +118,7 @@ async def _lead(
     stores: Stores,
     recorder: EventRecorder,
     clock: SystemClock,
+    desk: WhyDesk,
 ) -> None:
     async def work() -> None:
         metrics.LEADER.set(1)
@@ -124,7 +127,7 @@ async def _lead(
             await asyncio.sleep(_POLL_SECONDS)
         provider = await open_aws(settings, kube, stores.world, clock)
         ports = Ports(kube=kube, cloud=provider, recorder=recorder, clock=clock, world=stores.world)
-        loops = {**leader_loops(settings, ports), **aws_loops(settings, provider, ports)}
+        loops = {**leader_loops(settings, ports, desk), **aws_loops(settings, provider, ports)}
         await run_all(loops)
 
     if settings.disable_leader_election:
@@ -135,4 +138,6 @@ async def _lead(
         namespace=settings.lease_namespace,
         identity=settings.identity,
     )
-    await LeaderElection(kube, options).lead(work)
+    election = LeaderElection(kube, options)
+    desk.leader = lambda: election.leader
+    await election.lead(work)

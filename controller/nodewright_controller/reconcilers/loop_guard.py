@@ -8,7 +8,7 @@ it). Pods that got a place, or are gone, are forgotten.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -27,6 +27,31 @@ _SETTLING: Final = timedelta(seconds=20)
 _REMEMBERED: Final = 8192
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A claim that did not help a pod."""
+
+    pod: str
+    node_claim: str
+    node_pool: str
+    instance_type: str
+    bar: Bar
+
+
+def log_miss(missed: Missed) -> None:
+    """Write a miss to the log."""
+    log.info(
+        "claim did not help its pod",
+        pod=missed.pod,
+        nodeclaim=missed.node_claim,
+        nodepool=missed.node_pool,
+        instance_type=missed.instance_type,
+        miss=missed.bar.miss.name.lower(),
+        times=missed.bar.times,
+        barred_until=missed.bar.until.isoformat(),
+    )
+
+
 @dataclass(slots=True)
 class _Bought:
     node_pool: str
@@ -39,7 +64,8 @@ class _Bought:
 class LoopGuard:
     """Remembers claims and their misses; lives as long as the process leads."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[Missed], None] = log_miss) -> None:
+        self._tell = tell
         self._bought: OrderedDict[str, _Bought] = OrderedDict()
         self._misses = Misses()
 
@@ -98,13 +124,12 @@ class LoopGuard:
     ) -> None:
         for pod, finding in found.items():
             bar = self._misses.record(pod, bought.node_pool, bought.instance_type, finding, now)
-            log.info(
-                "claim did not help its pod",
-                pod=pod,
-                nodeclaim=claim,
-                nodepool=bought.node_pool,
-                instance_type=bought.instance_type,
-                miss=finding.miss.name.lower(),
-                times=bar.times,
-                barred_until=bar.until.isoformat(),
+            self._tell(
+                Missed(
+                    pod=pod,
+                    node_claim=claim,
+                    node_pool=bought.node_pool,
+                    instance_type=bought.instance_type,
+                    bar=bar,
+                )
             )

@@ -37,11 +37,17 @@ from nodewright_controller.reconcilers import observe
 from nodewright_controller.reconcilers.nominations import Nominations
 from nodewright_controller.reconcilers.world import World
 from nodewright_controller.reconcilers.writes import Writes
+from nodewright_controller.runtime import metrics
 from nodewright_controller.runtime.reconciler import DONE, Result
+from nodewright_controller.scheduling.explanations import TypeExplanation
+from nodewright_controller.scheduling.type_choice import Sold, explain_type
+from nodewright_controller.scheduling.type_plan import plan_of_launch
 
 log = structlog.get_logger()
 
 _POLL_SECONDS: Final = 5.0
+_TYPE_CHOSEN: Final = "InstanceTypeChosen"
+"""An event reason of our own; Karpenter has none for this."""
 _REMEMBERED_LAUNCHES: Final = 2048
 
 
@@ -122,6 +128,7 @@ class NodeClaimReconciler:
                 conditions.set_unknown("Launched", "LaunchFailed", _truncated(str(error)))
                 raise
             self._remember(claim.uid, launched)
+            choice = self._explain(claim, launched)
             log.info(
                 "launched nodeclaim",
                 nodeclaim=claim.name,
@@ -132,6 +139,8 @@ class NodeClaimReconciler:
                 capacity_type=launched.labels.get(labels.CAPACITY_TYPE, ""),
                 usd_per_hour=launched.usd_per_hour,
                 considered_types=launched.considered_types,
+                code=choice.code if choice is not None else "",
+                reason=choice.line if choice is not None else "",
             )
         step.provider_id = launched.provider_id
         step.metadata = {
@@ -145,6 +154,28 @@ class NodeClaimReconciler:
             allocatable=launched.allocatable.format(),
         )
         conditions.set_true("Launched")
+
+    def _explain(self, claim: NodeClaim, launched: Launched) -> TypeExplanation | None:
+        """Put down why the claim became what it is; None when an earlier process asked for it."""
+        sold = Sold(
+            instance_type=launched.labels.get(labels.INSTANCE_TYPE, ""),
+            zone=launched.labels.get(labels.ZONE, ""),
+            capacity_type=launched.labels.get(labels.CAPACITY_TYPE, ""),
+            usd_per_hour=launched.usd_per_hour,
+            offers=launched.offers,
+            shortages=launched.shortages,
+        )
+        pool = claim.labels.get(labels.NODEPOOL, "")
+        plan = self._nominations.plan_of(claim.name) or plan_of_launch(pool, launched.offers)
+        if plan is None:
+            return None
+        found = explain_type(claim.name, plan, sold, self._clock.now())
+        self._nominations.chose(claim.name, found)
+        metrics.LAUNCH_REASONS.labels(found.code).inc()
+        if found.more_usd_per_hour > 0:
+            # What costs nothing extra is in the log; an event for each launch would be noise.
+            self._recorder.record(Event(about=claim, reason=_TYPE_CHOSEN, message=found.line))
+        return found
 
     def _remember(self, uid: str, launched: Launched) -> None:
         """Keep the launch, so that a status that could not be written never launches again."""

@@ -121,13 +121,14 @@ class NodePoolReconciler:
         for resource, value in {**amounts, "nodes": nodes}.items():
             shown = value / 1000 if resource == "cpu" else value
             metrics.NODEPOOL_USAGE.labels(resource.replace("-", "_"), pool.name).set(shown)
-        for resource, value in Resources.parse(pool.spec.limits).items():
+        for resource, value in Resources.readable(pool.spec.limits).items():
             shown = value / 1000 if resource == "cpu" else value
             metrics.NODEPOOL_LIMIT.labels(resource.replace("-", "_"), pool.name).set(shown)
 
     async def _save(self, pool: NodePool, conditions: Conditions) -> None:
         resources, nodes = self._usage(pool)
-        stored = {k: format_amount(k, v) for k, v in Resources.parse(pool.status.resources).items()}
+        told = Resources.readable(pool.status.resources)
+        stored = {k: format_amount(k, v) for k, v in told.items()}
         status: dict[str, Any] = {}
         if stored != resources or pool.status.nodes != nodes:
             status.update(resources=resources, nodes=nodes)

@@ -6,7 +6,9 @@ Upstream: pkg/controllers/provisioning/provisioner.go.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -26,6 +28,7 @@ from nodewright_controller.reconcilers import observe
 from nodewright_controller.reconcilers.loop_guard import LoopGuard
 from nodewright_controller.reconcilers.nominations import Nominations
 from nodewright_controller.reconcilers.offers import offers_of
+from nodewright_controller.reconcilers.rounds import RoundMemory
 from nodewright_controller.reconcilers.world import World
 from nodewright_controller.reconcilers.writes import Writes
 from nodewright_controller.runtime import metrics
@@ -33,13 +36,16 @@ from nodewright_controller.runtime.batch_window import BatchWindow
 from nodewright_controller.runtime.undisturbed import undisturbed
 from nodewright_controller.scheduling.claims import node_claim_from
 from nodewright_controller.scheduling.decision import Decision, PlannedClaim, message
-from nodewright_controller.scheduling.fixes import FixMemory
-from nodewright_controller.scheduling.problem import SolverOptions, problem_from
+from nodewright_controller.scheduling.problem import Problem, SolverOptions, problem_from
+from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.solver import solve
+from nodewright_controller.scheduling.type_plan import Plan, plans_of
 
 log = structlog.get_logger()
 
 _RETRIGGER_SECONDS: Final = 10.0
+_MOST_SOLVE_SECONDS: Final = 60.0
+"""A round ends after this with what it has; the rest comes at once in the next, as upstream."""
 _UNSYNCED_LOG_SECONDS: Final = 30.0
 
 
@@ -71,7 +77,18 @@ class Provisioner:
         self._first_seen: dict[str, float] = {}
         self._told: dict[str, str] = {}
         self._guard = LoopGuard()
-        self._fixes = FixMemory()
+        self.memory = RoundMemory()
+        """What rounds have found so far; for whoever explains."""
+
+    @property
+    def options(self) -> SolverOptions:
+        """The options that every round is solved with."""
+        return self._options
+
+    @property
+    def looks_within(self) -> timedelta:
+        """How long a pod that waits is left alone at most."""
+        return timedelta(seconds=_RETRIGGER_SECONDS + self._window.max_seconds)
 
     def pod_changed(self, _: Pod | None, new: Pod | None) -> None:
         """Start or extend the batch when a pod waits for a node."""
@@ -128,33 +145,39 @@ class Provisioner:
         if not snapshot.pending_pods and not any(n.marked_for_deletion for n in snapshot.nodes):
             return
         offers = await offers_of(self._cloud, snapshot.node_pools)
-        barred = self._guard.bars(snapshot)
-        problem = problem_from(snapshot, offers, self._options, barred=barred)
+        barred = self.memory.barred = self._guard.bars(snapshot)
+        options = replace(self._options, stop=_after(_MOST_SOLVE_SECONDS))
+        problem = problem_from(snapshot, offers, options, barred=barred)
         if not problem.pods:
             return
         log.info("found provisionable pod(s)", pods=_some([p.key for p in problem.pods]))
         if all(offer.unready for offer in offers):
             log.info("no dynamic nodepools found that are ready", nodepools=len(offers))
         started = asyncio.get_running_loop().time()
-        decision = await asyncio.to_thread(undisturbed, solve, problem)
+        decision, plans = await asyncio.to_thread(undisturbed, _decide, problem)
         elapsed = asyncio.get_running_loop().time() - started
         metrics.SCHEDULING_SECONDS.labels("provisioner").observe(elapsed)
         pods = {pod.key: pod for pod in problem.pods}
         self._nominate(decision, pods)
         pools = {offer.node_pool.name: offer.node_pool for offer in offers}
-        await self._create_all(decision.new_claims, pools, pods)
+        await self._create_all(decision.new_claims, plans, pools, pods)
         # Nodes are under way; what would help the rest may take a moment longer to find out.
         if decision.unschedulable:
             decision = await asyncio.to_thread(
-                undisturbed, self._fixes.with_fixes, problem, decision
+                undisturbed, self.memory.fixes.with_fixes, problem, decision
             )
+        if any(refused.reason is Reason.OUT_OF_TIME for refused in decision.deferred):
+            log.warning("round ended before all pods were looked at", left=len(decision.deferred))
+            self._window.trigger("rest")
+        self.memory.remember(decision, pods, problem.now)
         self._report(decision, pods)
 
     def _report(self, decision: Decision, pods: dict[str, Pod]) -> None:
         now = asyncio.get_running_loop().time()
         metrics.UNSCHEDULABLE_PODS.labels("provisioner").set(len(decision.unschedulable))
         told: dict[str, str] = {}
-        for refused in decision.unschedulable:
+        waiting = (one for one in decision.deferred if one.reason is not Reason.OUT_OF_TIME)
+        for refused in (*decision.unschedulable, *waiting):
             pod = pods.get(refused.pod)
             metrics.UNSCHEDULABLE_REASONS.labels(str(refused.code)).inc()
             if pod is None:
@@ -200,6 +223,7 @@ class Provisioner:
     async def _create_all(
         self,
         planned: Sequence[PlannedClaim],
+        plans: Sequence[Plan],
         pools: dict[str, NodePool],
         pods: dict[str, Pod],
     ) -> None:
@@ -208,7 +232,10 @@ class Provisioner:
         count = sum(len(claim.pods) for claim in planned)
         log.info("computed new nodeclaim(s) to fit pod(s)", nodeclaims=len(planned), pods=count)
         results = await asyncio.gather(
-            *(self._create(claim, pools[claim.node_pool], pods) for claim in planned),
+            *(
+                self._create(claim, plan, pools[claim.node_pool], pods)
+                for claim, plan in zip(planned, plans, strict=True)
+            ),
             return_exceptions=True,
         )
         for claim, result in zip(planned, results, strict=True):
@@ -217,21 +244,23 @@ class Provisioner:
                 self._window.trigger("retry")
 
     async def _create(
-        self, planned: PlannedClaim, pool: NodePool, pods: dict[str, Pod]
+        self, planned: PlannedClaim, plan: Plan, pool: NodePool, pods: dict[str, Pod]
     ) -> NodeClaim:
-        claim = await self.create_claim(planned, pool, "provisioned")
+        claim = await self.create_claim(planned, pool, "provisioned", plan)
         for key in planned.pods:
             pod = pods.get(key)
             if pod is not None:
                 self._tell_nominated(pod, claim.name)
         return claim
 
-    async def create_claim(self, planned: PlannedClaim, pool: NodePool, reason: str) -> NodeClaim:
+    async def create_claim(
+        self, planned: PlannedClaim, pool: NodePool, reason: str, plan: Plan | None = None
+    ) -> NodeClaim:
         """Create the claim of a plan, and nominate it for its pods."""
         wanted = node_claim_from(planned, pool)
         claim = await self._writes.kube.create(wanted)
         self._world.node_claims.observe(claim)
-        self._nominations.nominate(claim.name, tuple(planned.pods))
+        self._nominations.nominate(claim.name, tuple(planned.pods), plan)
         self._guard.bought(claim.name, pool.name, planned.pods)
         self._world.cluster.nominate(claim.name, self._clock.now() + self._nomination)
         relaxed = claim.annotations.get(labels.MIN_VALUES_RELAXED) == "true"
@@ -245,6 +274,18 @@ class Provisioner:
             pods=_some(list(planned.pods)),
         )
         return claim
+
+
+def _after(seconds: float) -> Callable[[], bool]:
+    """Return what turns true when so many seconds have passed."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
+def _decide(problem: Problem) -> tuple[Decision, tuple[Plan, ...]]:
+    """Return the decision, and why each new claim will be what."""
+    decision = solve(problem)
+    return decision, plans_of(problem, decision)
 
 
 def _some(names: Sequence[str], shown: int = 5) -> str:

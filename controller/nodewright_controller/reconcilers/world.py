@@ -16,16 +16,25 @@ from nodewright_controller.api.labels import NODEPOOL
 from nodewright_controller.api.meta import KubeObject
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.api.nodeoverlay import NodeOverlay
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.api.policy import PodDisruptionBudget, VolumeAttachment
+from nodewright_controller.api.service import Service
 from nodewright_controller.api.volumes import (
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
+from nodewright_controller.api.workloads import (
+    DaemonSet,
+    LimitRange,
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from nodewright_controller.cluster.cluster import Cluster
 from nodewright_controller.ports.store import Store
 
@@ -79,6 +88,16 @@ def feed(
     store.on_change(changed)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selecting:
+    """The objects that tell which pods belong together."""
+
+    services: Store[Service]
+    replica_sets: Store[ReplicaSet]
+    stateful_sets: Store[StatefulSet]
+    replication_controllers: Store[ReplicationController]
+
+
 @dataclass(slots=True, kw_only=True)
 class World:
     """All stores, the indexes over them, and the cluster state that they feed."""
@@ -97,6 +116,10 @@ class World:
     volumes: Store[PersistentVolume]
     storage_classes: Store[StorageClass]
     csi_nodes: Store[CSINode]
+    node_overlays: Store[NodeOverlay] | None = None
+    """None while the feature gate NodeOverlay is off."""
+    selecting: Selecting | None = None
+    """What default spread constraints deduce selectors from; not followed without any."""
     cluster: Cluster = field(default_factory=Cluster, init=False)
     _pods_by_node: Index = field(default_factory=lambda: Index(_node_of_pod), init=False)
     _nodes_by_provider: Index = field(default_factory=lambda: Index(_provider_of_node), init=False)
@@ -118,6 +141,8 @@ class World:
         feed(self.limit_ranges, cluster.apply_limit_range, cluster.remove_limit_range)
         feed(self.namespaces, cluster.apply_namespace, cluster.remove_namespace)
         self._wire_storage()
+        if self.selecting is not None:
+            self._wire_selecting(self.selecting)
 
     def _wire_storage(self) -> None:
         cluster = self.cluster
@@ -129,7 +154,19 @@ class World:
             cluster.apply_storage,
             partial(cluster.remove_storage, StorageClass),
         )
+        feed(
+            self.volume_attachments,
+            cluster.apply_storage,
+            partial(cluster.remove_storage, VolumeAttachment),
+        )
         feed(self.csi_nodes, cluster.apply_storage, partial(cluster.remove_storage, CSINode))
+
+    def _wire_selecting(self, found: Selecting) -> None:
+        apply, remove = self.cluster.apply_selecting, self.cluster.remove_selecting
+        feed(found.services, apply, partial(remove, Service))
+        feed(found.replica_sets, apply, partial(remove, ReplicaSet))
+        feed(found.stateful_sets, apply, partial(remove, StatefulSet))
+        feed(found.replication_controllers, apply, partial(remove, ReplicationController))
 
     @property
     def synced(self) -> bool:

@@ -17,6 +17,16 @@ class BatchWindow:
         self._elements: set[str] = set()
         self._triggered = asyncio.Event()
 
+    @property
+    def max_seconds(self) -> float:
+        """How long a window stays open at most."""
+        return self._max_seconds
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something waits that no window has closed over yet."""
+        return bool(self._elements)
+
     def trigger(self, element: str) -> None:
         """Say that `element` waits."""
         if element not in self._elements:

@@ -86,6 +86,12 @@ UNSCHEDULABLE_REASONS = Counter(
     ("code",),
     registry=REGISTRY,
 )
+LAUNCH_REASONS = Counter(
+    "nodewright_nodeclaims_launched_total",
+    "NodeClaims launched, by the code that says why they are of their instance type.",
+    ("code",),
+    registry=REGISTRY,
+)
 IGNORED_PODS = _gauge("scheduler_ignored_pods_count", "Pods whose specification is not usable.")
 POD_DECISION_SECONDS = _histogram(
     "pods_scheduling_decision_duration_seconds", "From first sight of a pod to a decision."
@@ -114,6 +120,12 @@ STATE_NODES = _gauge("cluster_state_node_count", "Nodes and in-flight NodeClaims
 STATE_SYNCED = _gauge("cluster_state_synced", "1 when memory agrees with the API server.")
 STATE_UNSYNCED_SECONDS = _gauge(
     "cluster_state_unsynced_time_seconds", "How long memory has disagreed with the API server."
+)
+UNREADABLE_OBJECTS = Gauge(
+    "nodewright_unreadable_objects",
+    "Objects with a field that decisions have to do without; the log names it.",
+    ("kind",),
+    registry=REGISTRY,
 )
 LEADER = Gauge("nodewright_leader", "1 on the replica that leads.", registry=REGISTRY)
 

@@ -181,9 +181,11 @@ class Bins:
         """Return driver to the volumes that a node has attached."""
         found = self._attached.get(number)
         if found is None:
-            found = self._attached[number] = {}
-            for pod in self._compiled.nodes.nodes[number].pods:
-                for driver, volumes in self._compiled.problem.volumes.attached(pod).items():
+            node, catalog = self._compiled.nodes.nodes[number], self._compiled.problem.volumes
+            there = catalog.attached_to(node.name)
+            found = self._attached[number] = {driver: set(ids) for driver, ids in there.items()}
+            for pod in node.pods:
+                for driver, volumes in catalog.attached(pod).items():
                     found.setdefault(driver, set()).update(volumes)
         return found
 

@@ -55,15 +55,20 @@ class FixMemory:
     def __init__(self) -> None:
         self._known: dict[str, Unschedulable] = {}
 
+    def recall(self, refused: Unschedulable) -> tuple[Fix, ...] | None:
+        """Return what was proven while the same refusals stood; None when nothing was."""
+        known = self._known.get(refused.like)
+        return known.fixes if known is not None and known.refusals == refused.refusals else None
+
     def with_fixes(
         self, problem: Problem, decision: Decision, budget: int = DEFAULT_BUDGET
     ) -> Decision:
         """Return the decision with fixes, proven now or while the same refusals stood before."""
         fresh, kept = [], []
         for refused in decision.unschedulable:
-            known = self._known.get(refused.like)
-            if known is not None and known.refusals == refused.refusals:
-                kept.append(replace(refused, fixes=known.fixes))
+            known = self.recall(refused)
+            if known is not None:
+                kept.append(replace(refused, fixes=known))
             else:
                 fresh.append(refused)
         searched = with_fixes(problem, replace(decision, unschedulable=tuple(fresh)), budget)

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from nodewright_controller.api.pod import Pod
-from nodewright_controller.cluster.pods import pod_requests
+from nodewright_controller.cluster.pods import held_by
 from nodewright_controller.cluster.snapshot import StateNode
 from nodewright_controller.constraints.taints import format_taint, untolerated
 from nodewright_controller.kernel.resources import human_amount
@@ -100,7 +100,7 @@ def judge_node(node: StateNode, pod: Pod) -> Finding:
         taint = format_taint(taints[0])
         return Finding(Miss.TAINTED, f"its node has taint {taint}, not declared in startupTaints")
     room = node.allocatable - node.daemon_requested
-    for resource, amount in sorted(pod_requests(pod).items()):
+    for resource, amount in sorted(held_by(pod).items()):
         lacking = amount - room.get(resource, 0)
         if lacking > 0:
             what = f"{human_amount(resource, lacking)} {resource}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.scheduling.checks import Checks, listed, values_text
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.edits import Edit
@@ -23,7 +24,7 @@ class PlaceChecks(Checks):
             if self._compatible(state, self._compiled.table.of(alternative.values())):
                 return
         asked = " or ".join(
-            " and ".join(f"{key} {values_text(r)}" for key, r in sorted(alternative.items()))
+            " and ".join(_asked(key, r) for key, r in sorted(alternative.items()))
             for alternative in volumes.alternatives
         )
         if asked:
@@ -101,7 +102,13 @@ class PlaceChecks(Checks):
             Reason.SPREAD,
             *edits,
             key=key,
-            allowed=listed(sorted(allowed)) or "no domain",
-            counts=counts or "no domain",
+            allowed=f"{listed(sorted(allowed))} only" if allowed else "no domain",
+            counts=counts or "none is known",
             skew=str(spread.max_skew),
         )
+
+
+def _asked(key: str, found: Requirement) -> str:
+    if not found.complement and not found.values:  # two volumes that lie apart
+        return f"several values of {key} at once"
+    return f"{key} {values_text(found)}"

@@ -47,7 +47,7 @@ class PoolChecks(LabelChecks, SizeChecks, PlaceChecks):
             yield self._refuse(Reason.NOT_READY, detail=pool.unready)
             return
         if not self._index.types or pool.base is None:
-            yield self._refuse(Reason.NO_TYPES)
+            yield self._without_image(lambda _: True) or self._refuse(Reason.NO_TYPES)
             return
         for taint in untolerated(self._level.shape_level.level.tolerations, pool.taints):
             edit = Tolerate(taint.key, taint.value, taint.effect)

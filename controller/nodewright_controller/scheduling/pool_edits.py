@@ -9,7 +9,9 @@ from typing import Protocol
 from msgspec.structs import replace
 from typing_extensions import override
 
+from nodewright_controller.api.labels import ZONE
 from nodewright_controller.api.nodepool import NodePool, NodeSelectorRequirementWithMinValues
+from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.kernel.resources import format_amount
 from nodewright_controller.scheduling.edits import PoolEdit, named, short, stable
 from nodewright_controller.scheduling.problem import PoolOffer
@@ -183,7 +185,22 @@ class AddImage(PoolEdit):
         """Return the pool with the types that have no image yet."""
         if offer.node_pool.name != self.node_pool:
             return offer
-        types = tuple(
-            sorted((*offer.instance_types, *offer.imageless), key=lambda found: found.name)
-        )
-        return changed(offer, instance_types=types, imageless=())
+        types = (*offer.instance_types, *(_with_image(found) for found in offer.imageless))
+        ordered = tuple(sorted(types, key=lambda found: found.name))
+        return changed(offer, instance_types=ordered, imageless=())
+
+
+def _with_image(instance_type: InstanceType) -> InstanceType:
+    """Return a type as it would be sold if an image booted it.
+
+    A cloud may offer nothing of a type that it cannot boot; what has a price in a zone of the type
+    is then taken to be in stock.
+    """
+    if any(offering.available for offering in instance_type.offerings):
+        return instance_type
+    zones = instance_type.requirements.of(ZONE)
+    offerings = tuple(
+        changed(each, available=each.usd_per_hour > 0 and zones.has(each.zone))
+        for each in instance_type.offerings
+    )
+    return changed(instance_type, boots=True, offerings=offerings)

@@ -18,6 +18,11 @@ from nodewright_controller.cluster.pods import has_do_not_disrupt
 from nodewright_controller.cluster.snapshot import Snapshot, StateNode
 from nodewright_controller.cluster.volumes import VolumeCatalog
 from nodewright_controller.constraints.instance_type import InstanceType
+from nodewright_controller.scheduling.default_spreads import (
+    NO_DEFAULT_SPREADS,
+    DefaultSpreads,
+    with_default_spreads,
+)
 from nodewright_controller.scheduling.guard import Bar
 
 
@@ -49,6 +54,8 @@ class SolverOptions:
     """Whether a pod waits for reserved capacity rather than fall back within the same round."""
     reservation_credits: Mapping[str, int] = field(default_factory=dict)
     """Reservation id to slots that will become free, for a what-if."""
+    default_spreads: DefaultSpreads = NO_DEFAULT_SPREADS
+    """Constraints of the cluster's scheduler; `problem_from` gives them to pods that have none."""
     stop: Callable[[], bool] | None = None
     """Asked now and then; once true, the pods not yet looked at are deferred."""
 
@@ -112,7 +119,9 @@ def not_ready(node_pool: NodePool) -> str:
         if found.type in ("ValidationSucceeded", "NodeClassReady") and found.status != "True"
     ]
     detail = next((found.message or found.reason for found in unmet), "")
-    return detail or (ready.message if ready is not None else "") or "its status is not known yet"
+    if detail or ready is None:
+        return detail or "its status is not known yet"
+    return ready.message or ready.reason or f"its condition Ready is {ready.status}"
 
 
 def problem_from(
@@ -128,6 +137,7 @@ def problem_from(
     These are the pending pods, and the pods of nodes that are going, except those that may not be
     moved (`do-not-disrupt`) or will not be (`pinned`, keys of pods held by their PDB). Static pools
     make no nodes on demand; their nodes take pods like others. `barred` comes from the loop guard.
+    Pods without spread constraints get the scheduler's defaults, in the problem only.
     """
     staying = tuple(node for node in snapshot.nodes if not node.marked_for_deletion)
     leaving = tuple(node for node in snapshot.nodes if node.marked_for_deletion)
@@ -139,7 +149,9 @@ def problem_from(
     )
     return Problem(
         now=snapshot.now,
-        pods=(*snapshot.pending_pods, *moving),
+        pods=with_default_spreads(
+            (*snapshot.pending_pods, *moving), options.default_spreads, snapshot.selectors
+        ),
         nodes=staying,
         leaving=leaving,
         node_pools=ordered(o for o in offers if o.node_pool.spec.replicas is None),

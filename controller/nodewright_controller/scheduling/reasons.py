@@ -1,7 +1,8 @@
-"""Why a pod gets no place: one code per cause, which never changes its meaning.
+"""How it stands with a pod, and why: one code per cause, which never changes its meaning.
 
 The text of a cause may improve; code and parameters stay. What is true of a certain pod and pool is
-a `Refusal` in `scheduling.decision`.
+a `Refusal` in `scheduling.decision`. Why a node is of its instance type has codes of its own, in
+`scheduling.type_reasons`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ class Verdict(enum.StrEnum):
     """It would fit, but a limit or the stock says no."""
     HELD = "held"
     """It waits for something that will come."""
+    COMING = "coming"
+    """A node for it is on its way, or is there and not used yet."""
+    PLACED = "placed"
+    """It has a node."""
     NOT_OURS = "not ours"
     """Somebody else decides about it."""
 
@@ -112,7 +117,7 @@ class Reason(enum.Enum):
         "P204",
         "topology-spread",
         Verdict.BLOCKED,
-        "spread over {key} allows {allowed} only (now {counts}, max skew {skew})",
+        "spread over {key} allows {allowed} (now {counts}, max skew {skew})",
     )
     ANTI_AFFINITY = (
         "P205",
@@ -175,6 +180,7 @@ class Reason(enum.Enum):
     )
     OUT_OF_TIME = ("P502", "deferred", Verdict.HELD, "the round ended before it was looked at")
     GATED = ("P503", "gate", Verdict.HELD, "scheduling gate {gate} is closed")
+    CLAIM_COMING = ("P504", "coming", Verdict.COMING, "claim {claim} {stage}")
     NOT_TAKEN = (
         "P505",
         "loop-guard",
@@ -187,6 +193,19 @@ class Reason(enum.Enum):
         Verdict.HELD,
         "a claim of pool {pool} for it ended {times} before its node was ready",
     )
+    PLANNED = ("P507", "coming", Verdict.COMING, "pool {pool} makes {what}")
+    ROOM = ("P508", "coming", Verdict.COMING, "node/{node} has room for it")
+    PREEMPTING = ("P509", "coming", Verdict.COMING, "it preempts others on node/{node}")
+    NOT_TOLD = (
+        "P510",
+        "waiting",
+        Verdict.HELD,
+        "kube-scheduler has not said yet that it finds no place",
+    )
+    BOUND = ("P511", "placed", Verdict.PLACED, "it is on node/{node}")
+    ENDED = ("P512", "ended", Verdict.NOT_OURS, "it has ended ({phase})")
+    DELETING = ("P513", "deleting", Verdict.NOT_OURS, "it is being deleted")
+    DAEMON = ("P514", "daemon", Verdict.NOT_OURS, "it belongs to {owner}, which brings no nodes")
 
     def __init__(self, code: str, kind: str, verdict: Verdict, template: str) -> None:
         self.code = code
@@ -205,6 +224,10 @@ AWAITED: Final[Mapping[Reason, str]] = {
     Reason.RESERVATION_PENDING: "in the next round",
     Reason.OUT_OF_TIME: "in the next round",
     Reason.GATED: "when the gate is gone",
+    Reason.PLANNED: "in the next round",
+    Reason.ROOM: "when kube-scheduler binds it",
+    Reason.PREEMPTING: "when they are gone",
+    Reason.NOT_TOLD: "when it says so",
 }
 """What a pod waits for, where that is an event rather than a change that somebody makes."""
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Final
 
+from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.constraints.requirement import Operator
 from nodewright_controller.kernel.resources import human_amount, rounded_down
 from nodewright_controller.scheduling.checks import Checks, listed
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.edits import Edit
 from nodewright_controller.scheduling.pod_edits import AskLess, FreePort
-from nodewright_controller.scheduling.pool_edits import AllowValues, DropPoolRule
+from nodewright_controller.scheduling.pool_edits import AddImage, AllowValues, DropPoolRule
 from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.thresholds import members
+
+_NAMED: Final = 3
+"""How many instance types are named one by one."""
 
 
 class SizeChecks(Checks):
@@ -40,14 +45,45 @@ class SizeChecks(Checks):
     def _too_large(self, resource: int, amount: int, types: int) -> Refusal:
         name = self._compiled.resources[resource]
         most = max(0, self._pool.room[resource].largest(types))
+        imageless = self._without_image(
+            lambda found: found.allocatable.get(name, 0) >= amount, human_amount(name, amount), name
+        )
+        if imageless is not None:
+            return imageless
         edits: list[Edit] = list(self._widening(resource, amount))
         edits += self._smaller(types, resource)
+        if not self._index.capacity(name).largest(types):
+            return self._refuse(Reason.NO_TYPE, *edits, what=name)
         return self._refuse(
             Reason.TOO_LARGE,
             *edits,
             resource=name,
             asked=human_amount(name, amount),
             found=f"{human_amount(name, most)} beside daemons",
+        )
+
+    def _without_image(
+        self, would_do: Callable[[InstanceType], bool], asked: str = "", resource: str = ""
+    ) -> Refusal | None:
+        """Return the refusal that says that types of the pool would do, had they an image."""
+        base = self._pool.base
+        names = [
+            found.name
+            for found in self._pool.offer.imageless
+            if base is not None
+            and not base.requirements.intersect_conflicts(found.requirements)
+            and would_do(found)
+        ]
+        if not names:
+            return None
+        node_class = self._pool.offer.node_pool.spec.template.spec.node_class_ref.name
+        what = listed(names[:_NAMED], "or" if len(names) <= _NAMED else "")
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        need = f", which would hold {resource} {asked}" if resource else ""
+        return self._refuse(
+            Reason.NO_IMAGE,
+            AddImage(self._pool.name, node_class, f"{what}{more}"),
+            detail=f"node class {node_class} has no image for {what}{more}{need}",
         )
 
     def _widening(self, resource: int, amount: int) -> Iterator[Edit]:

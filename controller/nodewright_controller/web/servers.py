@@ -75,15 +75,15 @@ async def serve_tls(
         reloading.cancel()
 
 
-def metrics_app() -> Starlette:
-    """Return the app of the metrics port."""
+def metrics_app(*further: Route) -> Starlette:
+    """Return the app of the metrics port, with what else is served there."""
 
     async def metrics(_: Request) -> Response:
         # Thousands of series take a while to render: not on the event loop.
         text = await asyncio.to_thread(generate_latest, REGISTRY)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
-    return Starlette(routes=[Route("/metrics", metrics)])
+    return Starlette(routes=[Route("/metrics", metrics), *further])
 
 
 def health_app(not_ready: Callable[[], str]) -> Starlette:
