@@ -522,6 +522,32 @@ def test_pods_that_want_each_other_start_one_domain() -> None:
     assert len(decision.new_claims) == 3
 
 
+def test_the_zone_is_the_one_that_is_cheapest_for_all_who_follow() -> None:
+    small = instance_type("m.small", cpu=2, zones={"a": 0.01, "b": 0.02})
+    large = instance_type("m.huge", cpu=32, memory="128Gi", zones={"a": 2.0, "b": 1.0})
+    crowd = [
+        pod(f"w{number}", cpu=1, labels={"app": "w"}, affinity=[near({"app": "w"})])
+        for number in range(20)
+    ]
+
+    decision = solve(world(nodepool(), small, large, *crowd))
+
+    assert [claim.cheapest.zone for claim in decision.new_claims] == ["b"]
+    assert decision.usd_per_hour == 1.0
+
+
+def test_equally_cheap_zones_get_nodes_in_turn() -> None:
+    one_each = [
+        pod(f"{app}{number}", cpu="1500m", labels={"app": app}, affinity=[near({"app": app})])
+        for app in "xyz"
+        for number in range(2)
+    ]
+
+    decision = solve(world(nodepool(), instance_type(), *one_each))
+
+    assert sorted(zones(decision)) == ["a", "a", "b", "b", "c", "c"]
+
+
 def test_a_pod_does_not_start_a_domain_while_its_company_may_still_go_elsewhere() -> None:
     company = pod("plain", labels=WEB, cpu="100m", requires="zone in b")
     fan = pod("fan", labels=WEB, cpu="1500m", affinity=[near(WEB)])
