@@ -20,17 +20,21 @@ from nodewright_controller.cluster.cluster import Cluster
 from nodewright_controller.cluster.selectors import Selecting, WorkloadSelectors
 from nodewright_controller.cluster.volumes import VolumeCatalog
 from nodewright_controller.constraints.selectors import Selector
+from nodewright_controller.scheduling.decision import message
 from nodewright_controller.scheduling.default_spreads import (
     NO_DEFAULT_SPREADS,
     DefaultSpread,
     DefaultSpreads,
     with_default_spreads,
 )
+from nodewright_controller.scheduling.fixes import with_fixes
 from nodewright_controller.scheduling.node_fit import needs
 from nodewright_controller.scheduling.problem import SolverOptions, problem_from
+from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.scheduler_config import read_scheduler_config
+from nodewright_controller.scheduling.solver import solve
 
-from tests.builders import NOW, pod, spread
+from tests.builders import NOW, instance_type, node, nodepool, pod, spread, world
 
 ZONE = "topology.kubernetes.io/zone"
 OVER_ZONES = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
@@ -335,3 +339,20 @@ def test_what_cannot_be_used_is_named_with_its_field(document: object, said: str
 def test_every_bad_field_is_named_at_once() -> None:
     with pytest.raises(ValueError, match=r"maxSkew.*; .*topologyKey"):
         read_scheduler_config(own(maxSkew=0, topologyKey=""))
+
+
+def test_a_pod_that_a_default_holds_back_is_told_what_it_can_do_itself() -> None:
+    labels = {"app": "web"}
+    (filled,) = with_default_spreads(
+        [pod("web", labels=labels)], SPREADS, WorkloadSelectors.of([service("web", labels)])
+    )
+    running = pod("one", labels=labels, node="n1")
+    full = node("n2", zone="b", cpu=0)
+    question = world(
+        nodepool(requires="zone in a"), instance_type(), node("n1"), running, full, filled
+    )
+
+    (refused,) = with_fixes(question, solve(question)).unschedulable
+
+    assert refused.reason is Reason.SPREAD
+    assert "give the pod a spread over zone of its own, as ScheduleAnyway" in message(refused)

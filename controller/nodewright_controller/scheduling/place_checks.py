@@ -95,7 +95,7 @@ class PlaceChecks(Checks):
         edits: list[Edit] = []
         if allowed and self._restricts(key):
             edits.append(AllowValues(self._pool.name, key, tuple(sorted(allowed))))
-        edits.append(SoftenSpread(key))
+        edits.append(SoftenSpread(key, is_default=spread.is_default))
         if any(key in alternative.merged for alternative in self._class.shape.required):
             edits.append(DropRule(key))
         yield self._refuse(

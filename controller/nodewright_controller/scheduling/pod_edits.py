@@ -203,10 +203,14 @@ class SoftenSpread(PodEdit):
     """A spread becomes a wish."""
 
     key: str
+    is_default: bool = False
+    """Whether the pod has none of its own, and this one comes from the scheduler."""
 
     @property
     def text(self) -> str:
         """The change."""
+        if self.is_default:
+            return f"give the pod a spread over {short(self.key)} of its own, as ScheduleAnyway"
         return f"let the spread over {short(self.key)} be ScheduleAnyway"
 
     def pod(self, pod: Pod) -> Pod:

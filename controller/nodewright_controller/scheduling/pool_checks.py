@@ -37,7 +37,10 @@ class PoolChecks(LabelChecks, SizeChecks, PlaceChecks):
         """Return the refusal of a pool that passes every check by itself."""
         keys = sorted({key for one in self._class.shape.required for key in one.merged})
         edits: list[Edit] = [DropRule(key) for key in keys]
-        edits += [SoftenSpread(rule.tally.key) for rule in self._level.shape_level.level.spreads]
+        edits += [
+            SoftenSpread(rule.tally.key, is_default=rule.is_default)
+            for rule in self._level.shape_level.level.spreads
+        ]
         return self._refuse(Reason.NO_TYPE, *dict.fromkeys(edits), what=_TOGETHER)
 
     def failures(self) -> Iterator[Refusal]:

@@ -26,6 +26,7 @@ from nodewright_controller.constraints.host_ports import HostPort, host_ports
 from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.selectors import Expression, Selector
 from nodewright_controller.kernel.resources import Resources
+from nodewright_controller.scheduling.default_spreads import DefaultSpread
 from nodewright_controller.scheduling.states import Constraint, ConstraintTable
 from nodewright_controller.scheduling.terms import preferred_terms, required_alternatives
 from nodewright_controller.scheduling.topology import EVERYWHERE, Eligibility
@@ -45,6 +46,8 @@ class Spread:
     max_skew: int
     min_domains: int
     counts_itself: bool
+    is_default: bool
+    """Whether it stands in no pod, but in the scheduler's configuration."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +111,7 @@ class RuleBook:
 
         """
         spec = pod.spec
+        spreads = spec.topology_spread_constraints or ()
         key = _ENCODER.encode(
             [
                 pod.metadata.namespace,
@@ -115,7 +119,8 @@ class RuleBook:
                 spec.node_selector,
                 spec.affinity,
                 spec.tolerations,
-                spec.topology_spread_constraints,
+                spreads,
+                any(isinstance(one, DefaultSpread) for one in spreads),
             ]
         )
         found = self._rules.get(key)
@@ -203,6 +208,7 @@ def _spread(
         max_skew=constraint.max_skew,
         min_domains=constraint.min_domains or 1,
         counts_itself=selector.matches(pod.labels),
+        is_default=isinstance(constraint, DefaultSpread),
     )
 
 

@@ -181,6 +181,7 @@ class ShapeCompiler:
             max_skew=spread.max_skew,
             min_domains=spread.min_domains,
             counts_itself=spread.counts_itself,
+            is_default=spread.is_default,
         )
 
     def _terms(self, terms: Iterable[Term], *, hard: bool) -> tuple[AffinityRule, ...]:

@@ -117,7 +117,8 @@ class SpreadRule:
     max_skew: int
     min_domains: int
     counts_itself: bool
-    weight: int = 0
+    is_default: bool = False
+    """Whether it stands in no pod, but in the scheduler's configuration."""
     _seen: tuple[int, frozenset[str], frozenset[str]] | None = None
 
     def open_bins(self) -> int:
