@@ -44,6 +44,8 @@ _DEDUCED: Final = {
     "matchLabelKeys": "leave it out: kube-scheduler does not look at it in default constraints",
 }
 _KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?")
+_MOST: Final = 2**31 - 1
+"""Kubernetes keeps these numbers in 32 bits."""
 _MODES: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
 
@@ -155,8 +157,8 @@ class _Reading:
                 self._one_of(body[name], f"{path}.{name}", _POLICIES)
 
     def _count(self, value: object, path: str) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            self._note(path, f"{value!r} must be a whole number of 1 or more")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
+            self._note(path, f"{value!r} must be a whole number from 1 to {_MOST}")
 
     def _one_of(self, value: object, path: str, allowed: tuple[str, ...]) -> None:
         if value not in allowed:
