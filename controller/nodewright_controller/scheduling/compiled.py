@@ -272,6 +272,10 @@ class Compiled:
             found[pool.name] = frozenset(keys | set(template.metadata.labels or {}))
         return found
 
+    @cached_property
+    def _usable_pools(self) -> tuple[CompiledPool, ...]:
+        return tuple([p for p in self.pools if p.root is not None and not p.unready])
+
     # Levels.
 
     def class_level(self, pod_class: PodClass, number: int) -> ClassLevel:
@@ -284,16 +288,17 @@ class Compiled:
     def _shape_level(self, shape: Shape, level: Level) -> ShapeLevel:
         found = self._shape_levels.get(level)
         if found is None:
-            nodes = self.nodes.matching_any(level.choices) & self.nodes.tolerated(level.tolerations)
-            usable = [p for p in self.pools if p.root is not None and not p.unready]
-            found = self._shape_levels[level] = ShapeLevel(
-                level,
-                nodes,
-                pools=tuple([p for p in usable if p.tolerated(level.tolerations)]),
-                reachable=tuple(
-                    [p for p in usable if p.tolerated(level.tolerations, ignore_preferences=True)]
-                ),
-            )
+            given = level.tolerations
+            pools = reachable = self._usable_pools
+            if any(pool.taints for pool in pools):
+                pools = tuple([p for p in pools if p.tolerated(given)])
+                reachable = tuple(
+                    [p for p in reachable if p.tolerated(given, ignore_preferences=True)]
+                )
+            nodes = 0
+            if self.nodes.everything:
+                nodes = self.nodes.matching_any(level.choices) & self.nodes.tolerated(given)
+            found = self._shape_levels[level] = ShapeLevel(level, nodes, pools, reachable)
             tallies = [rule.tally for rule in level.spreads]
             tallies.extend(rule.tally for rule in (*level.affinities, *level.antis))
             by_host = [tally.by_host for tally in (*tallies, *shape.kept_out)]

@@ -86,7 +86,8 @@ class Decoder:
         if claim.pool.min_values and claim.pool.unmet_min_values(claim.state, mask, kinds):
             numbers = self._broad(claim, _chosen(index.by_price(kinds), candidates))
             mask = _mask(numbers)
-        names = tuple([index.names[number] for number in numbers])
+        all_names = index.names
+        names = tuple([all_names[number] for number in numbers])
         return _Options(numbers, names, mask, claim.pool.overhead(mask))
 
     def _broad(self, claim: Claim, ranked: Sequence[int]) -> list[int]:

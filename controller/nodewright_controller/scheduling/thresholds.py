@@ -38,6 +38,8 @@ class Threshold:
 
     def largest(self, members: int) -> int:
         """Return the largest amount among the members; 0 if there are none."""
+        if self._values and self._from[-2] & members:
+            return self._values[-1]  # most sets reach up to the largest member
         low, high = 0, len(self._values)
         while low < high:  # the last position whose mask still meets the members
             middle = (low + high + 1) // 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Final
 
 from nodewright_controller.api.labels import (
@@ -67,18 +68,33 @@ class Plan:
     reservation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stock:
     """A pool's types, and of these what is out of stock, found once for all its claims."""
 
-    types: tuple[InstanceType, ...]
-    short: tuple[tuple[InstanceType, Offering], ...]
+    def __init__(self, types: tuple[InstanceType, ...]) -> None:
+        self.types = types
+        self._short = tuple((found, offering) for found in types for offering in found.out_of_stock)
+        self._allowed: dict[Requirements, tuple[tuple[InstanceType, Offering], ...]] = {}
 
-    @classmethod
-    def of(cls, types: tuple[InstanceType, ...]) -> Stock:
-        """Look through the types."""
-        short = tuple((found, offering) for found in types for offering in found.out_of_stock)
-        return cls(types=types, short=short)
+    def short(self, asked: Requirements) -> tuple[tuple[InstanceType, Offering], ...]:
+        """Return the ways out of stock that the requirements allow, cheapest first.
+
+        A zone can run dry of every type, and most claims of a round ask for the same, so it is
+        looked up once for all of them.
+        """
+        found = self._allowed.get(asked)
+        if found is None:
+            found = self._allowed[asked] = self._within(asked)
+        return found
+
+    def _within(self, asked: Requirements) -> tuple[tuple[InstanceType, Offering], ...]:
+        allowed = [
+            (instance_type, offering)
+            for instance_type, offering in self._short
+            if allows(asked, offering.requirements)
+            and asked.compatible_with_new_node(instance_type.requirements)
+        ]
+        return tuple(sorted(allowed, key=lambda way: by_price(_offer(*way))))
 
 
 def plan_of(planned: PlannedClaim, stock: Stock, lighter: Lighter | None = None) -> Plan:
@@ -89,17 +105,16 @@ def plan_of(planned: PlannedClaim, stock: Stock, lighter: Lighter | None = None)
         names = frozenset(planned.instance_types)
         ways = offers_of(planned.requirements, (t for t in stock.types if t.name in names))
         expected = next(iter(_asked_first(ways, planned.requirements)), expected)
-    limits = _Limits(planned.requirements, planned.requests)
+    limits = _Limits(stock, planned.requirements, planned.requests)
     return Plan(
         node_pool=planned.node_pool,
         pods=len(planned.pods),
         expected=expected,
         types=len(planned.instance_types),
-        only_type=len(planned.instance_types) == 1
-        and _alone(planned.instance_types[0], stock, limits),
+        only_type=len(planned.instance_types) == 1 and limits.allow_only(planned.instance_types[0]),
         cheapest_usd_per_hour=planned.usd_per_hour,
         min_values=counted,
-        shortages=_cheaper_shortages(stock, limits, expected.usd_per_hour),
+        shortages=limits.shortages_below(expected.usd_per_hour),
         lighter=lighter,
         reservation=", ".join(planned.reservations),
     )
@@ -109,7 +124,7 @@ def plans_of(problem: Problem, decision: Decision) -> tuple[Plan, ...]:
     """Return the plan of each new claim of a decision, in its order; asks the solver at most a few times."""
     bought = {planned.node_pool for planned in decision.new_claims}
     stocks = {
-        offer.node_pool.name: Stock.of(offer.instance_types)
+        offer.node_pool.name: Stock(offer.instance_types)
         for offer in problem.node_pools
         if offer.node_pool.name in bought
     }
@@ -138,16 +153,16 @@ def plan_of_claim(claim: NodeClaim, types: tuple[InstanceType, ...]) -> Plan | N
     expected = next(iter(_asked_first(ways, asked)), None)
     if expected is None:
         return None
-    limits, stock = _Limits(asked.without(INSTANCE_TYPE), requests), Stock.of(types)
+    limits = _Limits(Stock(types), asked.without(INSTANCE_TYPE), requests)
     listed = len({way.instance_type for way in ways})
     return Plan(
         node_pool=claim.labels.get(NODEPOOL, ""),
         expected=expected,
         types=listed,
-        only_type=listed == 1 and _alone(expected.instance_type, stock, limits),
+        only_type=listed == 1 and limits.allow_only(expected.instance_type),
         cheapest_usd_per_hour=ways[0].usd_per_hour,
         min_values=tuple(sorted(k for k, r in asked.items() if r.min_values is not None)),
-        shortages=_cheaper_shortages(stock, limits, expected.usd_per_hour),
+        shortages=limits.shortages_below(expected.usd_per_hour),
         reservation=claim.labels.get(CAPACITY_RESERVATION_ID, ""),
     )
 
@@ -222,36 +237,28 @@ def _asked_first(ways: Sequence[Offer], asked: Requirements) -> list[Offer]:
 
 
 class _Limits:
-    """What a type must be and hold to take the place of the one that was chosen."""
+    """What is out of stock and could have taken the place of the type that was chosen."""
 
-    def __init__(self, asked: Requirements, requests: Resources) -> None:
-        self._asked = asked
+    def __init__(self, stock: Stock, asked: Requirements, requests: Resources) -> None:
+        self._ways = stock.short(asked)
         self._requests = requests
 
-    def allow(self, instance_type: InstanceType, offering: Offering) -> bool:
-        """Whether the claim could have been this."""
-        return (
-            allows(self._asked, offering.requirements)
-            and self._asked.compatible_with_new_node(instance_type.requirements)
-            and self._requests.fits_in(instance_type.allocatable)
+    def allow_only(self, name: str) -> bool:
+        """Whether there would be no other type, were everything in stock."""
+        return not any(
+            found.name != name and self._requests.fits_in(found.allocatable)
+            for found, _ in self._ways
         )
 
-
-def _alone(name: str, stock: Stock, limits: _Limits) -> bool:
-    return not any(
-        found.name != name and limits.allow(found, offering) for found, offering in stock.short
-    )
-
-
-def _cheaper_shortages(stock: Stock, limits: _Limits, below: float) -> tuple[Shortage, ...]:
-    found = [
-        Shortage(offer=_offer(instance_type, offering), until=offering.short_until)
-        for instance_type, offering in stock.short
-        if offering.short_until is not None
-        and offering.usd_per_hour < below - SAME_PRICE
-        and limits.allow(instance_type, offering)
-    ]
-    return tuple(sorted(found, key=lambda one: by_price(one.offer)))
+    def shortages_below(self, usd_per_hour: float) -> tuple[Shortage, ...]:
+        """Return what would have been cheaper than that, cheapest first."""
+        cheaper = takewhile(lambda way: way[1].usd_per_hour < usd_per_hour - SAME_PRICE, self._ways)
+        return tuple(
+            Shortage(offer=_offer(instance_type, offering), until=offering.short_until)
+            for instance_type, offering in cheaper
+            if offering.short_until is not None
+            and self._requests.fits_in(instance_type.allocatable)
+        )
 
 
 def asked_texts(asked: Requirements, requests: Resources) -> tuple[str, ...]:
