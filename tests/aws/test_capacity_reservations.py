@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from nodewright_controller.aws.nodeclass import NodeClassReconciler
 from nodewright_controller.aws.reservation_upkeep import ReservationUpkeep
 from nodewright_controller.constraints.instance_type import Offering
 from nodewright_controller.ports.cloud import Launched
-from nodewright_controller.ports.errors import InsufficientCapacity, NodeClaimNotFound
+from nodewright_controller.ports.errors import InsufficientCapacity, NodeClaimNotFound, NotFound
 
 from tests.aws.world import ON_DEMAND, START, X86, World, node_claim, node_class, node_pool
 from tests.fakes.harness import FakeRecorder
@@ -118,6 +119,18 @@ async def test_an_id_that_does_not_exist_does_not_hide_the_others() -> None:
     found = await world.provider.reservations.select(terms)
 
     assert [each.id for each in found] == ["cr-1", "cr-2"]
+
+
+async def test_many_launches_at_once_ask_for_what_is_left_only_once() -> None:
+    world = await reserving(large("cr-1"))
+    asked = len(world.aws.ec2.requests("describe_capacity_reservations"))
+    world.clock.move(days=2)  # nothing is remembered any more
+
+    chosen = world.node_classes["default"]
+    await asyncio.gather(*(world.provider.reservations.ensure_known(chosen) for _ in range(20)))
+
+    assert len(world.aws.ec2.requests("describe_capacity_reservations")) == asked + 1
+    assert world.provider.reservations.available("cr-1") > 0
 
 
 async def reconciled(
@@ -472,6 +485,9 @@ class Upkeep:
             ],
         )
 
+    def claims(self) -> Sequence[NodeClaim]:
+        return self.kube.store(NodeClaim).all()
+
 
 async def test_claims_in_a_block_that_ends_are_deleted_in_time() -> None:
     end = START + timedelta(hours=1)
@@ -502,3 +518,25 @@ async def test_what_left_its_reservation_is_called_on_demand() -> None:
     for changed in (*upkeep.kube.store(NodeClaim).all(), *upkeep.kube.store(Node).all()):
         assert changed.labels["karpenter.sh/capacity-type"] == "on-demand"
         assert not any("capacity-reservation" in key for key in changed.labels)
+
+
+async def test_a_node_that_is_just_gone_does_not_keep_the_others_from_their_labels() -> None:
+    world = await reserving(large(count=2))
+    first, second = [
+        launched_claim(await world.provider.create(node_claim(name, requires=X86 | RESERVED)), name)
+        for name in ("claim-1", "claim-2")
+    ]
+    upkeep = Upkeep(world, first)
+    upkeep.kube.add(second)
+    for instance in world.aws.ec2.instances.values():
+        del instance["CapacityReservationId"]
+    upkeep.kube.fail_next = [NotFound("node-1 is not there")]
+
+    await upkeep.rounds.relabel()
+
+    left = {claim.name: claim.labels["karpenter.sh/capacity-type"] for claim in upkeep.claims()}
+    assert left == {"claim-1": "reserved", "claim-2": "on-demand"}
+    await upkeep.rounds.relabel()
+    assert {claim.labels["karpenter.sh/capacity-type"] for claim in upkeep.claims()} == {
+        "on-demand"
+    }

@@ -16,6 +16,7 @@ from nodewright_controller.api.pod import (
     PodSpec,
     ResourceRequirements,
 )
+from nodewright_controller.api.service import Service, ServiceSpec
 from nodewright_controller.api.workloads import (
     DaemonSet,
     DaemonSetSpec,
@@ -209,3 +210,45 @@ def test_the_newest_live_pod_tells_what_a_daemon_takes_but_not_where_it_may_run(
     assert found.spec.affinity is not None
     assert found.spec.affinity.node_affinity is not None
     assert found.spec.affinity.node_affinity.required is None
+
+
+def test_a_pools_nodes_are_those_of_the_snapshot_that_have_a_claim() -> None:
+    cluster = Cluster()
+    machine, foreign = node("n1", pool="general"), node("n2")
+    going, starting = node_claim("going", pool="general"), node_claim("starting", pool="other")
+    for one in (machine, foreign):
+        cluster.apply_node(one)
+    for claim in (node_claim(node=machine), going, starting):
+        cluster.apply_node_claim(claim)
+    cluster.apply_pod(pod("web", node="n1"))
+    cluster.mark_for_deletion(["going"])
+
+    found = cluster.nodes_of_pool("general")
+
+    expected = [one for one in cluster.snapshot(NOW).nodes if one.node_pool_name == "general"]
+    assert {(one.name, one.marked_for_deletion) for one in found} == {
+        ("n1", False),
+        ("going", True),
+    }
+    assert {(one.name, one.capacity) for one in found} == {
+        (one.name, one.capacity) for one in expected
+    }
+
+
+def service(app: str) -> Service:
+    return Service(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=ServiceSpec(selector={"app": app}),
+    )
+
+
+def test_selectors_are_collected_anew_only_when_one_has_changed() -> None:
+    cluster = Cluster()
+    cluster.apply_selecting(service("web"))
+    first = cluster.snapshot(NOW).selectors
+
+    cluster.apply_selecting(service("web"))
+    assert cluster.snapshot(NOW).selectors is first
+
+    cluster.apply_selecting(service("api"))
+    assert cluster.snapshot(NOW).selectors.services == {"default": ({"app": "api"},)}

@@ -132,3 +132,20 @@ def test_a_pod_that_got_its_place_is_forgotten() -> None:
     play.round()
 
     assert play.bought == {"m.large": 2}
+
+
+def test_a_pod_that_was_made_anew_is_not_judged_by_where_its_forerunner_ran() -> None:
+    guard, cluster = LoopGuard(), Cluster()
+    machine = node("n1", pool="general", taints=["node.kubernetes.io/unreachable:NoExecute"])
+    claim = node_claim("general-1", node=machine)
+    claim.metadata.creation_timestamp = NOW
+    cluster.apply_node(machine)
+    cluster.apply_node_claim(claim)
+    guard.bought("general-1", "general", ["default/db-0"])
+
+    cluster.apply_pod(pod("db-0", created=NOW + timedelta(hours=1)))
+    assert guard.bars(cluster.snapshot(NOW + timedelta(hours=1))) == {}
+
+    guard.bought("general-1", "general", ["default/db-0"])
+    cluster.apply_pod(pod("db-0", created=NOW))
+    assert set(guard.bars(cluster.snapshot(NOW + timedelta(hours=1)))) == {"default/db-0"}

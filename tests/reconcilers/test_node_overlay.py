@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -39,6 +39,8 @@ class Stage:
         self.in_force = OverlaysInForce()
         self.types: tuple[InstanceType, ...] = (LARGE, XLARGE)
         self.unlisted: set[str] = set()
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        """What somebody does, once, while the types of the next pool are listed."""
         self.prices: Mapping[str, float] = {}
         self.reconciler = NodeOverlayReconciler(
             self.kube,
@@ -52,6 +54,9 @@ class Stage:
         self.kube.add(nodepool("general"))
 
     async def listed(self, pool: NodePool) -> tuple[InstanceType, ...]:
+        if self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            await happens()
         if pool.name in self.unlisted:
             raise NodeClassNotReady(f"the class of {pool.name} is not Ready")
         return self.types
@@ -192,3 +197,28 @@ async def test_an_overlay_prices_a_type_that_the_price_list_lacks(stage: Stage) 
     await stage.reconciler.step()
 
     assert stage.prices == {"m9.large": 0.07}
+
+
+async def test_an_overlay_that_comes_during_a_look_is_told_nothing_yet(stage: Stage) -> None:
+    stage.kube.add(overlay("cheap", price="0.01"))
+    stage.meanwhile = lambda: stage.kube.create(overlay("late", capacity={"cpu": "3"}))
+
+    await stage.reconciler.step()
+    assert stage.conditions("late") == {}
+
+    await stage.reconciler.step()
+    assert stage.conditions("late")["Ready"].status == "False"
+
+
+async def test_an_overlay_that_changes_during_a_look_is_told_of_its_new_self(stage: Stage) -> None:
+    stage.kube.add(overlay("cheap", price="0.01"))
+    wrong = {"spec": {"price": None, "capacity": {"cpu": "3"}}}
+    stage.meanwhile = lambda: stage.kube.patch(NodeOverlay, "cheap", wrong)
+
+    result = await stage.reconciler.step()
+    assert result.requeue_after is not None
+    assert result.requeue_after < 1
+    assert stage.conditions("cheap") == {}
+
+    await stage.reconciler.step()
+    assert stage.conditions("cheap")["Ready"].status == "False"

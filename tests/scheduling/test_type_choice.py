@@ -223,7 +223,7 @@ def test_the_tree_shows_the_way_from_all_types_to_the_one() -> None:
     types = (CHEAP, DEAR, instance_type("t3.nano", cpu="100m", zones={"a": 0.01}))
     problem = world(nodepool(requires="arch in amd64"), *types, pod("web", cpu=1))
     (claim,) = solve(problem).new_claims
-    plan = plan_of(claim, Stock.of(types))
+    plan = plan_of(claim, Stock(types))
 
     found = explain_planned(node_claim_from(claim, nodepool()), plan, types, NOW)
 

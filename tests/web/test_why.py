@@ -11,6 +11,7 @@ from nodewright_controller.scheduling.explanations import PodExplanation, TypeEx
 from nodewright_controller.web.servers import metrics_app
 from nodewright_controller.web.why import WhyDesk, why_route
 from starlette.testclient import TestClient
+from typing_extensions import override
 
 AT = datetime(2030, 1, 2, 10, tzinfo=UTC)
 
@@ -110,3 +111,19 @@ def test_a_replica_that_knows_no_leader_says_that() -> None:
 
 def test_metrics_are_served_beside_it(desk: WhyDesk) -> None:
     assert TestClient(metrics_app(why_route(desk))).get("/metrics").status_code == 200
+
+
+def test_a_failure_is_an_error_that_tells_nothing_of_the_inside() -> None:
+    class Failing(Answering):
+        @override
+        async def pod(self, key: str) -> PodExplanation:
+            raise RuntimeError("secret detail")
+
+    desk = WhyDesk()
+    desk.answers = Failing()
+
+    code, body = get(desk, "/api/v1/why?pod=shop/web")
+
+    assert (code, body["reason"]) == (500, "InternalError")
+    assert body["details"]["group"] == "nodewright"
+    assert "secret" not in str(body)

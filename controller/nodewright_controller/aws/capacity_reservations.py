@@ -7,6 +7,7 @@ is used up empties it. Upstream: pkg/providers/capacityreservation.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -116,6 +117,7 @@ class CapacityReservations:
         self._cache: ExpiringMap[str, tuple[CapacityReservation, ...]] = ExpiringMap(clock, REFRESH)
         self._left: ExpiringMap[str, int] = ExpiringMap(clock, _REMEMBERED)
         self._returned: ExpiringMap[str, bool] = ExpiringMap(clock, _RETURNED)
+        self._turn = asyncio.Lock()
         self._changes: dict[str, int] = {}
         """How often this process has changed a count, by reservation."""
 
@@ -131,16 +133,21 @@ class CapacityReservations:
 
     async def _ask(self, query: Mapping[str, Any]) -> tuple[CapacityReservation, ...]:
         key = repr(query)
-        cached = self._cache.get(key)
-        if cached is not None:
-            return cached
+        async with self._turn:  # a hundred launches may want to know the same at once
+            cached = self._cache.get(key)
+            if cached is None:
+                cached = await self._ask_ec2(query)
+                self._cache.take_lapsed()
+                self._cache.put(key, cached)
+        return cached
+
+    async def _ask_ec2(self, query: Mapping[str, Any]) -> tuple[CapacityReservation, ...]:
         before = dict(self._changes)
         found = await self._describe(query)
         for reservation in found:
             # A launch during the call may or may not be in EC2's number: ours is the newer one.
             if before.get(reservation.id) == self._changes.get(reservation.id):
                 self._left.put(reservation.id, reservation.available)
-        self._cache.put(key, found)
         return found
 
     async def _describe(self, query: Mapping[str, Any]) -> tuple[CapacityReservation, ...]:

@@ -170,8 +170,9 @@ class Catalog:
             shortages=self._unavailable,
             full_zones=self._unavailable.full_zones(resolved.shape.subnets),
         )
+        slots_of = self._slots(resolved.shape)
         for name, instance_type in resolved.types.items():
-            slots = self._slots(name, resolved.shape)
+            slots = slots_of.get(name, ())
             state = (self._pricing.version, self._unavailable.sequence(name), slots)
             if resolved.made_at.get(name) == state:
                 continue
@@ -187,16 +188,15 @@ class Catalog:
             if made != instance_type.offerings:
                 resolved.types[name] = replace(instance_type, offerings=made)
 
-    def _slots(self, instance_type: str, shape: NodeShape) -> tuple[Slots, ...]:
-        return tuple(
-            Slots(
-                found,
-                self._reservations.available(found.id),
-                self._unavailable.reservation_until(instance_type, found.id),
-            )
-            for found in shape.reservations
-            if found.instance_type == instance_type
-        )
+    def _slots(self, shape: NodeShape) -> Mapping[str, tuple[Slots, ...]]:
+        """Return what is left of the capacity reservations, by instance type."""
+        found: dict[str, tuple[Slots, ...]] = {}
+        for status in shape.reservations:
+            left = self._reservations.available(status.id)
+            until = self._unavailable.reservation_until(status.instance_type, status.id)
+            known = found.get(status.instance_type, ())
+            found[status.instance_type] = (*known, Slots(status, left, until))
+        return found
 
     def record_memory(self, node_class: EC2NodeClass, instance_type: str, memory: int) -> None:
         """Remember the memory, in bytes, that a node of this type and these images reported."""

@@ -49,12 +49,6 @@ OUT_OF_CAPACITY: Final = frozenset(
 )
 USED_UP_QUOTAS: Final = frozenset({"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"})
 """Those of them that are about the whole account: a quota of vCPUs."""
-THROTTLED: Final = frozenset(
-    {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
-)
-UNAUTHORIZED: Final = frozenset(
-    {"UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure"}
-)
 
 _BY_CODE: Final = {
     SPOT_ROLE_DENIED: "SpotSLRCreationFailed",

@@ -131,8 +131,3 @@ def family_of(node_class: EC2NodeClass) -> Family:
     if alias is None:
         raise ValueError("amiFamily is required when no amiSelectorTerm has an alias")
     return alias.family
-
-
-def traits_of(node_class: EC2NodeClass) -> Traits:
-    """Return the traits of a node class's family. Raises ValueError as `family_of` does."""
-    return TRAITS[family_of(node_class)]

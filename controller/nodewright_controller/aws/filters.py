@@ -6,7 +6,7 @@ first that leaves nothing explains the shortage. Upstream: pkg/providers/instanc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -216,12 +216,3 @@ def values_of(choice: Choice, requirement: Requirement) -> frozenset[str]:
         for value in found.instance_type.requirements.of(requirement.key).values
         if requirement.has(value)
     )
-
-
-def cheapest_price(choice: Choice) -> Mapping[tuple[str, str], float]:
-    """Return the price by (type, zone) of everything offered."""
-    return {
-        (found.instance_type.name, offering.zone): offering.usd_per_hour
-        for found in choice.candidates
-        for offering in found.offerings
-    }

@@ -103,7 +103,10 @@ class ReservationUpkeep:
         }
         for claim in reserved:
             if capacity_types.get(claim.status.provider_id) == labels.ON_DEMAND:
-                await self._relabel(claim)
+                try:
+                    await self._relabel(claim)
+                except NotFound:
+                    continue  # claim or node is just gone; the others are not to wait for that
         return _MINUTE
 
     async def _relabel(self, claim: NodeClaim) -> None:

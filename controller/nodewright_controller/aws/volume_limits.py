@@ -1,8 +1,8 @@
 """How many EBS volumes the pods of a node can have, before its CSI driver has said so.
 
 The EBS CSI driver counts the same way when it starts on the node (what the type attaches, without
-the machine's own devices), and from then on its CSINode is what counts. Karpenter has no such bound
-and plans any number of volumes for a node that does not exist yet.
+the machine's own devices), and from then on its CSINode is what counts. Karpenter's AWS provider
+states no such number, and plans any number of volumes for a node that does not exist yet.
 """
 
 from __future__ import annotations

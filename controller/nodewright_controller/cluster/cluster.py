@@ -146,8 +146,10 @@ class Cluster:
 
     def apply_selecting(self, found: Selecting) -> None:
         """Learn of a Service or of an owner of pods."""
+        known = self._selecting.get((type(found), found.key))
         self._selecting[type(found), found.key] = found
-        self._selectors = None
+        if known is None or known.spec.selector != found.spec.selector:
+            self._selectors = None  # owners change with each of their pods, selectors hardly ever
 
     def remove_selecting(self, kind: type[Selecting], key: str) -> None:
         """Forget one of them."""
@@ -205,6 +207,18 @@ class Cluster:
             namespaces={n.name: dict(n.labels) for n in self._namespaces.values()},
             selectors=self._workload_selectors(),
         )
+
+    def nodes_of_pool(self, name: str) -> tuple[StateNode, ...]:
+        """Return a pool's nodes and claims in flight, in no order, and without their pods.
+
+        It costs a look at nodes and claims; a snapshot looks at every pod as well.
+        """
+        views = (
+            StateNode(node=node, node_claim=claim, marked=claim.name in self._marked)
+            for node, claim in self._pairs()
+            if claim is not None
+        )
+        return tuple(view for view in views if view.node_pool_name == name)
 
     def _state_nodes(self, now: datetime) -> tuple[StateNode, ...]:
         self._nominations = {n: until for n, until in self._nominations.items() if until > now}

@@ -17,12 +17,6 @@ from nodewright_controller.api.service import Service
 from nodewright_controller.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 
 Selecting = Service | ReplicaSet | StatefulSet | ReplicationController
-SELECTING_KINDS: Final[tuple[type[Selecting], ...]] = (
-    Service,
-    ReplicaSet,
-    StatefulSet,
-    ReplicationController,
-)
 _OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 
 

@@ -108,18 +108,3 @@ class InstanceType:
 def allows(asked: Requirements, offered: Requirements) -> bool:
     """Whether every key of `offered` is allowed by `asked`, and nothing well known is missing."""
     return asked.compatible_with_new_node(offered)
-
-
-def order_by_price(
-    instance_types: tuple[InstanceType, ...], asked: Requirements
-) -> tuple[InstanceType, ...]:
-    """Return the types by their cheapest launchable offering within `asked`; ties by name.
-
-    Types without such an offering come last.
-    """
-
-    def cheapest(instance_type: InstanceType) -> tuple[float, str]:
-        offerings = instance_type.launchable(asked)
-        return (offerings[0].usd_per_hour if offerings else float("inf"), instance_type.name)
-
-    return tuple(sorted(instance_types, key=cheapest))

@@ -15,6 +15,7 @@ import structlog
 
 from nodewright_controller.api.coordination import EventSource, KubeEvent, ObjectReference
 from nodewright_controller.api.meta import ObjectMeta
+from nodewright_controller.kernel.text import shorten
 from nodewright_controller.kernel.timing import format_instant
 from nodewright_controller.ports.clock import Clock
 from nodewright_controller.ports.errors import KubeError, NotFound
@@ -75,7 +76,7 @@ class EventRecorder:
                 log.info("event not published", reason=event.reason, error=str(error))
 
     async def _publish(self, event: Event) -> None:
-        about, message = event.about, shorten(event.message)
+        about, message = event.about, shorten(event.message, _MAX_MESSAGE_BYTES)
         namespace = about.metadata.namespace or "default"
         key = f"{about.KIND.kind}|{about.uid}|{event.reason}|{message}"
         known = self._published.get(key)
@@ -115,12 +116,3 @@ class EventRecorder:
         self._published[key] = _Published(name, 1)
         while len(self._published) > _REMEMBERED:
             self._published.popitem(last=False)
-
-
-def shorten(message: str, limit_bytes: int = _MAX_MESSAGE_BYTES) -> str:
-    """Cut a message to the limit of an event, at a word, with `...` at the end."""
-    raw = message.encode()
-    if len(raw) <= limit_bytes:
-        return message
-    cut = raw[: limit_bytes - 3].decode("utf-8", "ignore")
-    return (cut.rsplit(" ", 1)[0] if " " in cut else cut) + "..."

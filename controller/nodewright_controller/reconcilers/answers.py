@@ -33,6 +33,7 @@ from nodewright_controller.reconcilers.world import World
 from nodewright_controller.runtime.undisturbed import undisturbed
 from nodewright_controller.scheduling.decision import Decision
 from nodewright_controller.scheduling.explanations import PodExplanation, TypeExplanation
+from nodewright_controller.scheduling.hints import names_like
 from nodewright_controller.scheduling.pod_why import decided, standing
 from nodewright_controller.scheduling.problem import Problem, problem_from
 from nodewright_controller.scheduling.solver import solve
@@ -120,7 +121,8 @@ class LeaderAnswers:
             return known
         generation = self._generation
         snapshot = self._world.cluster.snapshot(now)
-        problem = problem_from(
+        problem = await asyncio.to_thread(
+            problem_from,
             snapshot,
             await offers_of(self._cloud, snapshot.node_pools),
             self._provisioner.options,
@@ -231,9 +233,8 @@ def _read_stores(world: World) -> Iterable[Store[Any]]:
 
 def _near(key: str, known: Iterable[KubeObject]) -> str:
     """Return names that begin like this one."""
-    stem = key.rpartition("/")[2][:3]
-    near = sorted(found.key for found in known if found.name.startswith(stem))[:5]
-    return f"; there is {', '.join(near)}" if near and stem else ""
+    near = names_like(key, (found.key for found in known))
+    return f"; there is {', '.join(near)}" if near else ""
 
 
 def _whole(at: datetime) -> datetime:

@@ -59,6 +59,8 @@ class _Bought:
     instance_type: str = ""
     """Known once it is launched."""
     ready_since: datetime | None = None
+    made: datetime | None = None
+    """When the claim was created, once it was seen."""
 
 
 class LoopGuard:
@@ -90,8 +92,16 @@ class LoopGuard:
         self, name: str, node: StateNode | None, waiting: Mapping[str, Pod], now: datetime
     ) -> None:
         bought = self._bought[name]
+        if node is not None and node.node_claim is not None:
+            bought.made = node.node_claim.metadata.creation_timestamp
+        # A StatefulSet gives a new pod the name of the old one, which may have run here for long.
+        bought.pods = tuple(
+            pod
+            for pod in bought.pods
+            if pod not in waiting or not _is_younger(waiting[pod], bought.made)
+        )
         if not any(pod in waiting for pod in bought.pods):
-            if node is None:
+            if node is None or not bought.pods:
                 del self._bought[name]
             return
         if node is None:
@@ -133,3 +143,9 @@ class LoopGuard:
                     bar=bar,
                 )
             )
+
+
+def _is_younger(pod: Pod, claim_made: datetime | None) -> bool:
+    """Whether the pod was created after the claim, which then was made for another of its name."""
+    created = pod.metadata.creation_timestamp
+    return created is not None and claim_made is not None and created > claim_made

@@ -92,6 +92,8 @@ class OverlaysInForce:
 class _Look:
     """One look at all overlays."""
 
+    seen: tuple[NodeOverlay, ...]
+    """As they stood when it began; only these can be told what became of them."""
     readable: list[Overlay] = field(default_factory=list)
     faults: dict[str, str] = field(default_factory=dict)
     """Name of an overlay that cannot be read to the reason."""
@@ -124,8 +126,9 @@ class NodeOverlayReconciler:
 
     async def step(self) -> Result:
         """Work out every overlay, apply those that can be, and tell all of them."""
-        look = _Look()
-        self._read(look)
+        listed = (found for found in self._overlays.all() if not found.deleting)
+        look = _Look(tuple(sorted(listed, key=lambda found: found.name)))
+        _read(look)
         # A type without a price cannot be bought; an overlay may have one for it.
         self._price_unlisted(price_of_unlisted(look.readable))
         await self._list(look)
@@ -141,19 +144,9 @@ class NodeOverlayReconciler:
                 unreadable=sorted(look.faults),
                 nodepools_missing=look.missing,
             )
-        raced = await self._tell(look.faults, conflicts)
-        if raced:
+        if await self._tell(look, conflicts):
             return _RACED
         return _SOME_POOLS_MISSING if look.missing else _SETTLED
-
-    def _read(self, look: _Look) -> None:
-        for overlay in sorted(self._overlays.all(), key=lambda found: found.name):
-            if overlay.deleting:
-                continue
-            try:
-                look.readable.append(read_overlay(overlay))
-            except ValueError as error:
-                look.faults[overlay.name] = str(error)
 
     async def _list(self, look: _Look) -> None:
         for pool in sorted(self._node_pools.all(), key=lambda found: found.name):
@@ -166,20 +159,20 @@ class NodeOverlayReconciler:
             labels = Requirements.of_labels(template_labels(pool))
             look.pools[pool.name] = PoolTypes(labels=labels, types=types)
 
-    async def _tell(self, faults: Mapping[str, str], conflicts: frozenset[str]) -> bool:
+    async def _tell(self, look: _Look, conflicts: frozenset[str]) -> bool:
         """Write what became of each overlay; return whether one changed in the meantime."""
         raced = False
-        for overlay in self._overlays.all():
+        for overlay in look.seen:
             conditions = Conditions(
                 NODE_OVERLAY, overlay.metadata, overlay.status.conditions, self._clock.now()
             )
-            if overlay.name in faults:
-                conditions.set_false(VALIDATION, "RuntimeValidation", faults[overlay.name])
+            if overlay.name in look.faults:
+                conditions.set_false(VALIDATION, "RuntimeValidation", look.faults[overlay.name])
             elif overlay.name in conflicts:
                 conditions.set_false(VALIDATION, "Conflict", "conflict with another overlay")
             else:
                 conditions.set_true(VALIDATION)
-            if not conditions.changed or overlay.deleting:
+            if not conditions.changed:
                 continue
             body = {
                 "metadata": {"resourceVersion": overlay.metadata.resource_version},
@@ -194,3 +187,11 @@ class NodeOverlayReconciler:
                 continue
             self._overlays.observe(written)
         return raced
+
+
+def _read(look: _Look) -> None:
+    for overlay in look.seen:
+        try:
+            look.readable.append(read_overlay(overlay))
+        except ValueError as error:
+            look.faults[overlay.name] = str(error)

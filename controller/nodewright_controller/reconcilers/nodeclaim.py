@@ -17,6 +17,7 @@ from nodewright_controller.api import labels
 from nodewright_controller.api.conditions import UNKNOWN, Conditions
 from nodewright_controller.api.node import Node
 from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.kernel.text import shorten
 from nodewright_controller.kernel.timing import format_instant
 from nodewright_controller.lifecycle.initialization import initialization
 from nodewright_controller.lifecycle.liveness import GivenUp, liveness
@@ -49,6 +50,8 @@ _POLL_SECONDS: Final = 5.0
 _TYPE_CHOSEN: Final = "InstanceTypeChosen"
 """An event reason of our own; Karpenter has none for this."""
 _REMEMBERED_LAUNCHES: Final = 2048
+_MESSAGE_BYTES: Final = 1024
+"""Of a condition; who records events cuts those."""
 
 
 @dataclass(slots=True)
@@ -120,12 +123,16 @@ class NodeClaimReconciler:
             try:
                 launched = await self._cloud.create(claim)
             except CreateFailed as error:
-                conditions.set_unknown("Launched", error.reason, _truncated(error.message))
+                conditions.set_unknown(
+                    "Launched", error.reason, shorten(error.message, _MESSAGE_BYTES)
+                )
                 raise
             except (InsufficientCapacity, NodeClassNotReady):
                 raise
             except CloudError as error:
-                conditions.set_unknown("Launched", "LaunchFailed", _truncated(str(error)))
+                conditions.set_unknown(
+                    "Launched", "LaunchFailed", shorten(str(error), _MESSAGE_BYTES)
+                )
                 raise
             self._remember(claim.uid, launched)
             choice = self._explain(claim, launched)
@@ -188,7 +195,7 @@ class NodeClaimReconciler:
         reason = "insufficient_capacity" if short else "nodeclass_not_ready"
         log.info("gave up nodeclaim", nodeclaim=claim.name, reason=reason, error=str(error))
         if short:
-            text = _truncated(f"NodeClaim {claim.name} event: {error}")
+            text = shorten(f"NodeClaim {claim.name} event: {error}", _MESSAGE_BYTES)
             self._recorder.record(
                 Event(about=claim, reason="InsufficientCapacityError", message=text, warning=True)
             )
@@ -206,7 +213,7 @@ class NodeClaimReconciler:
                 Event(
                     about=pod,
                     reason="InsufficientCapacityError",
-                    message=_truncated(text),
+                    message=text,
                     warning=True,
                 )
             )
@@ -374,8 +381,3 @@ def _with_labels(claim: NodeClaim, metadata: dict[str, Any]) -> NodeClaim:
             claim.metadata, labels=metadata["labels"], annotations=metadata["annotations"]
         ),
     )
-
-
-def _truncated(message: str) -> str:
-    raw = message.encode()
-    return message if len(raw) <= 1024 else raw[:1021].decode("utf-8", "ignore") + "..."

@@ -106,12 +106,8 @@ class NodePoolReconciler:
             await self._writes.patch_claim(claim, {"metadata": {"annotations": stamp}})
 
     def _usage(self, pool: NodePool) -> tuple[dict[str, str], int]:
-        snapshot = self._world.cluster.snapshot(self._clock.now())
-        nodes = [
-            node
-            for node in snapshot.nodes
-            if node.managed and node.node_pool_name == pool.name and not node.marked_for_deletion
-        ]
+        known = self._world.cluster.nodes_of_pool(pool.name)
+        nodes = [node for node in known if not node.marked_for_deletion]
         used = total(node.capacity for node in nodes)
         amounts = Resources({**dict.fromkeys(_ALWAYS_SHOWN, 0), **used})
         self._count(pool, amounts, len(nodes))

@@ -147,7 +147,8 @@ class Provisioner:
         offers = await offers_of(self._cloud, snapshot.node_pools)
         barred = self.memory.barred = self._guard.bars(snapshot)
         options = replace(self._options, stop=_after(_MOST_SOLVE_SECONDS))
-        problem = problem_from(snapshot, offers, options, barred=barred)
+        # Giving the pods of a large batch their default spreads takes a while.
+        problem = await asyncio.to_thread(problem_from, snapshot, offers, options, barred=barred)
         if not problem.pods:
             return
         log.info("found provisionable pod(s)", pods=_some([p.key for p in problem.pods]))

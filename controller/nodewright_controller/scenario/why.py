@@ -21,6 +21,7 @@ from nodewright_controller.scenario.session import Session
 from nodewright_controller.scheduling.claims import node_claim_from
 from nodewright_controller.scheduling.decision import Offer, PlannedClaim
 from nodewright_controller.scheduling.explanations import PodExplanation, TypeExplanation
+from nodewright_controller.scheduling.hints import names_like
 from nodewright_controller.scheduling.lighter_pools import LighterPools
 from nodewright_controller.scheduling.pod_why import decided, standing
 from nodewright_controller.scheduling.problem import Problem
@@ -60,8 +61,7 @@ def _find(pods: Iterable[Pod], key: str) -> Pod:
         return (exact or found)[0]
     if found:
         raise NoSuchSubject(f"there are several pods {key}: {', '.join(pod.key for pod in found)}")
-    stem = key.rpartition("/")[2][:3]
-    near = [pod.key for pod in listed if pod.name.startswith(stem)][:5]
+    near = names_like(key, (pod.key for pod in listed))
     hint = f"; there is {', '.join(near)}" if near else f" among the {len(listed)} pods"
     raise NoSuchSubject(f"there is no pod {key}{hint}")
 
@@ -108,7 +108,7 @@ def _planned(
     wanted = node_claim_from(planned, pool)
     claim = structs.replace(wanted, metadata=structs.replace(wanted.metadata, name=name))
     types = _types(problem, planned.node_pool)
-    plan = plan_of(planned, Stock.of(types), LighterPools(problem).cheaper(planned))
+    plan = plan_of(planned, Stock(types), LighterPools(problem).cheaper(planned))
     choice = choice_for(session, claim)
     found = explain_type(name, plan, None, session.clock.now(), offers=_offers(choice))
     return with_detail(found, claim, types)

@@ -15,6 +15,7 @@ from typing import Final
 from nodewright_controller.api.node import Taint
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import EMPTY, Resources
+from nodewright_controller.kernel.text import shorten
 from nodewright_controller.scheduling.edits import Edit, joined
 from nodewright_controller.scheduling.reasons import AWAITED, NOT_MEANT, Reason
 
@@ -182,11 +183,12 @@ def message(unschedulable: Unschedulable) -> str:
     tail = f"  [{first.code}]"
     if following:
         room = _LONGEST - _LEAST_FOR_CAUSES - len((head + scope + tail).encode())
-        tail = f" → {_shortened(following, room)}{tail}"
+        tail = f" → {shorten(following, room, _CUT)}{tail}"
     tail = scope + tail
-    return head + _shortened(causes, _LONGEST - len(head.encode()) - len(tail.encode())) + tail
+    return head + shorten(causes, _LONGEST - len(head.encode()) - len(tail.encode()), _CUT) + tail
 
 
+_CUT: Final = " …"
 _LONGEST: Final = 1000
 _LEAST_FOR_CAUSES: Final = 400
 
@@ -210,10 +212,3 @@ def _is_far(refusals: list[Refusal]) -> bool:
 def _cause(pool: str, refusals: list[Refusal]) -> str:
     causes = " and ".join(dict.fromkeys(refusal.text for refusal in refusals))
     return f"pool {pool}: {causes}" if pool else causes
-
-
-def _shortened(text: str, room_bytes: int) -> str:
-    if len(text.encode()) <= room_bytes:
-        return text
-    cut = text.encode()[: room_bytes - 4].decode(errors="ignore")
-    return cut.rpartition(" ")[0] + " …"

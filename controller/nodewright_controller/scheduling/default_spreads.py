@@ -68,25 +68,28 @@ class _Filling:
     def __init__(self, spreads: DefaultSpreads, selectors: WorkloadSelectors) -> None:
         self._spreads = spreads
         self._selectors = selectors
-        self._deduced: dict[tuple[object, ...], LabelSelector | None] = {}
+        self._deduced: dict[tuple[object, ...], tuple[LabelSelector, Selector] | None] = {}
         self._constraints: dict[tuple[str, Selector], list[TopologySpreadConstraint]] = {}
 
     def filled(self, pod: Pod) -> Pod:
         if pod.spec.topology_spread_constraints:
             return pod
         defaults = self._spreads.of(pod)
-        selector = self._selector(pod) if defaults else None
-        if selector is None:
+        deduced = self._selector(pod) if defaults else None
+        if deduced is None:
             return pod
-        key = (pod.spec.scheduler_name, Selector.of(selector))
+        selector, identity = deduced
+        key = (pod.spec.scheduler_name, identity)
         constraints = self._constraints.get(key)
         if constraints is None:
             constraints = [replace(default, label_selector=selector) for default in defaults]
             self._constraints[key] = constraints
         return replace(pod, spec=replace(pod.spec, topology_spread_constraints=constraints))
 
-    def _selector(self, pod: Pod) -> LabelSelector | None:
+    def _selector(self, pod: Pod) -> tuple[LabelSelector, Selector] | None:
+        """Return the selector of the pod's fellows, and the value by which equal ones are known."""
         identity = self._selectors.identity(pod)
         if identity not in self._deduced:
-            self._deduced[identity] = self._selectors.deduced(pod)
+            found = self._selectors.deduced(pod)
+            self._deduced[identity] = None if found is None else (found, Selector.of(found))
         return self._deduced[identity]

@@ -9,11 +9,8 @@ in `why_text`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 import msgspec
-
-LONGEST_BYTES: Final = 1000
 
 
 class _Value(msgspec.Struct, rename="camel", frozen=True, kw_only=True):

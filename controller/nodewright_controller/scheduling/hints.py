@@ -55,6 +55,12 @@ def near_value(asked: str, known: Iterable[str]) -> str:
     return next((v for v in sorted(known) if v != asked and plain(v) == wanted), "")
 
 
+def names_like(asked: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return up to five known keys whose name begins like that of the asked one, sorted."""
+    stem = _name(asked)[:3]
+    return tuple(sorted(key for key in known if stem and _name(key).startswith(stem))[:5])
+
+
 def setter_of(key: str, pools: Mapping[str, Iterable[str]]) -> str:
     """Return who gives nodes the label, for a person: pools by name, or the cloud."""
     setting = sorted(name for name, keys in pools.items() if key in set(keys))

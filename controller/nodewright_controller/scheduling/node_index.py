@@ -111,10 +111,6 @@ class NodeIndex:
                 mask |= nodes
         return mask
 
-    def taint_sets(self) -> list[tuple[Taint, ...]]:
-        """Return each distinct set of taints."""
-        return [taints for taints, _ in self._by_taints.values()]
-
     # Room.
 
     def _coming_daemons(self, daemons: Sequence[Daemon]) -> list[list[Daemon]]:

@@ -100,7 +100,6 @@ class CompiledPool:
         }
         self.groups = self._daemon_groups(daemons)
         room = self._room()
-        self._left = room.left
         self.usable = room.usable
         self.room = tuple(room.of(resource) for resource in resources)
         self.limits: dict[str, int] = {}
@@ -250,10 +249,6 @@ class CompiledPool:
             return EMPTY
         common = set(found[0]).intersection(*found[1:])
         return Resources({name: min(r[name] for r in found) for name in sorted(common)})
-
-    def allocatable_left(self, number: int) -> Resources:
-        """Return what daemons leave for pods on a type."""
-        return self._left[number]
 
     def unmet_min_values(
         self, state: State, types: int, kinds: int | None = None

@@ -56,8 +56,6 @@ class Shape:
     """Alternatives without preferences and volumes: what spread constraints go by."""
     ports: tuple[HostPort, ...]
     volumes: PodVolumes
-    hard_antis: tuple[AffinityRule, ...] = ()
-    """Its required anti-affinity, which keeps others away as well."""
     owned: tuple[Tally, ...] = ()
     """Tallies of owners that it adds to when it is placed: one per required anti-affinity term."""
     counted: tuple[Tally, ...] = ()
@@ -121,7 +119,6 @@ class ShapeCompiler:
             required=rules.required,
             ports=ports,
             volumes=volumes,
-            hard_antis=antis,
             may_change=any(level.spreads or level.affinities for level in levels),
             refuses_pools=rules.refuses_pools,
             owned=tuple([self.owners.tally(t.key, t.selector, t.namespaces) for t in owned]),

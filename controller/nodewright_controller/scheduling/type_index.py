@@ -269,7 +269,9 @@ class TypeIndex:
 
 
 _indexes: OrderedDict[tuple[int, ...], TypeIndex] = OrderedDict()
-# By the identity of the types, which the index itself keeps alive. Only speed depends on it.
+# By the identity of the types, which the index itself keeps alive. Rounds in several threads share
+# it, like the rule book: what they write there is the same whoever writes it, so only speed depends
+# on who comes first.
 
 
 def type_index(types: Sequence[InstanceType]) -> TypeIndex:

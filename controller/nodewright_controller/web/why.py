@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
+import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,11 +21,14 @@ from starlette.routing import Route
 from nodewright_controller.ports.answers import Answers, NoAnswer, UnknownSubject
 from nodewright_controller.scheduling.explanations import Explanation
 
+log = structlog.get_logger()
+
 PATH: Final = "/api/v1/why"
 _GROUP: Final = "nodewright"
 _REASONS: Final = {
     HTTPStatus.BAD_REQUEST: "BadRequest",
     HTTPStatus.NOT_FOUND: "NotFound",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "InternalError",
     HTTPStatus.SERVICE_UNAVAILABLE: "ServiceUnavailable",
 }
 
@@ -67,6 +71,10 @@ def why_route(desk: WhyDesk) -> Route:
             return _error(HTTPStatus.NOT_FOUND, str(error))
         except NoAnswer as error:
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except Exception:
+            # What went wrong is for those who may read the log, not for everybody who may ask.
+            log.exception("question not answered", kind=kind, name=name)
+            return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed; the log says why")
 
     return Route(PATH, why)
 

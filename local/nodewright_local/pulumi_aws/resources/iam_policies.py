@@ -6,7 +6,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nodewright_local.pulumi_aws.aws import Aws, AwsError, tag_list, tag_map
-from nodewright_local.pulumi_aws.resources.iam_roles import policy_text
+from nodewright_local.pulumi_aws.resources.iam_roles import policy_text, retag
 from nodewright_local.pulumi_aws.schema import (
     AutoName,
     Property,
@@ -112,10 +112,7 @@ class Policy(Resource):
         self, aws: Aws, ident: str, state: Values, put: dict[str, str], drop: list[str]
     ) -> None:
         """Set and remove tags."""
-        if drop:
-            aws.call("iam", "untag_policy", PolicyArn=ident, TagKeys=drop)
-        if put:
-            aws.call("iam", "tag_policy", PolicyArn=ident, Tags=tag_list(put))
+        retag(aws, "policy", {"PolicyArn": ident}, put, drop)
 
     def _versions(self, aws: Aws, ident: str) -> list[Values]:
         return aws.pages("iam", "list_policy_versions", "Versions", PolicyArn=ident)
@@ -295,20 +292,7 @@ class OpenIdConnectProvider(Resource):
         self, aws: Aws, ident: str, state: Values, put: dict[str, str], drop: list[str]
     ) -> None:
         """Set and remove tags."""
-        if drop:
-            aws.call(
-                "iam",
-                "untag_open_id_connect_provider",
-                OpenIDConnectProviderArn=ident,
-                TagKeys=drop,
-            )
-        if put:
-            aws.call(
-                "iam",
-                "tag_open_id_connect_provider",
-                OpenIDConnectProviderArn=ident,
-                Tags=tag_list(put),
-            )
+        retag(aws, "open_id_connect_provider", {"OpenIDConnectProviderArn": ident}, put, drop)
 
 
 RESOURCES: tuple[Resource, ...] = (

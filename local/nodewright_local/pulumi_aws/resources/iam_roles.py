@@ -1,6 +1,7 @@
 """IAM roles and instance profiles. Their id is their name."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -155,10 +156,7 @@ class Role(Resource):
         self, aws: Aws, ident: str, state: Values, put: dict[str, str], drop: list[str]
     ) -> None:
         """Set and remove tags."""
-        if drop:
-            aws.call("iam", "untag_role", RoleName=ident, TagKeys=drop)
-        if put:
-            aws.call("iam", "tag_role", RoleName=ident, Tags=tag_list(put))
+        retag(aws, "role", {"RoleName": ident}, put, drop)
 
     def _set_boundary(self, aws: Aws, ident: str, arn: str | None) -> None:
         if arn:
@@ -269,13 +267,20 @@ class InstanceProfile(Resource):
         self, aws: Aws, ident: str, state: Values, put: dict[str, str], drop: list[str]
     ) -> None:
         """Set and remove tags."""
-        if drop:
-            aws.call("iam", "untag_instance_profile", InstanceProfileName=ident, TagKeys=drop)
-        if put:
-            aws.call("iam", "tag_instance_profile", InstanceProfileName=ident, Tags=tag_list(put))
+        retag(aws, "instance_profile", {"InstanceProfileName": ident}, put, drop)
 
     def _move(self, aws: Aws, operation: str, ident: str, role: str) -> None:
         aws.call("iam", operation, InstanceProfileName=ident, RoleName=role)
+
+
+def retag(
+    aws: Aws, noun: str, subject: Mapping[str, str], put: dict[str, str], drop: list[str]
+) -> None:
+    """Set and remove the tags of a thing of IAM, such as a `role` with its `RoleName`."""
+    if drop:
+        aws.call("iam", f"untag_{noun}", **subject, TagKeys=drop)
+    if put:
+        aws.call("iam", f"tag_{noun}", **subject, Tags=tag_list(put))
 
 
 def policy_text(document: Any) -> str:
