@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import Decision, message
+from nodewright_controller.scheduling.fitting import Guesses
 from nodewright_controller.scheduling.fixes import edited, with_fixes
-from nodewright_controller.scheduling.look import Guesses, Look
+from nodewright_controller.scheduling.look import Look
 from nodewright_controller.scheduling.problem import Problem
 from nodewright_controller.scheduling.solver import places, solve
 

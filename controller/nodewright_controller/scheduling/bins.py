@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodewright_controller.constraints.host_ports import HostPort
-from nodewright_controller.scheduling.compiled import Compiled, QueuedPod
+from nodewright_controller.scheduling.classes import QueuedPod
+from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.node_index import add_port
 from nodewright_controller.scheduling.pools import CompiledPool
 from nodewright_controller.scheduling.states import State

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
-from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass
+from nodewright_controller.scheduling.classes import ClassLevel, PodClass
+from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.domains import DemandReader
 from nodewright_controller.scheduling.edits import Edit

@@ -19,7 +19,8 @@ from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.scheduling.bins import Bins, Claim
 from nodewright_controller.scheduling.claims import template_labels
-from nodewright_controller.scheduling.compiled import Compiled, PodClass, QueuedPod
+from nodewright_controller.scheduling.classes import PodClass, QueuedPod
+from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import (
     Decision,
     Offer,

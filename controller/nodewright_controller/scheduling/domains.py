@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nodewright_controller.scheduling.bins import Domains
-from nodewright_controller.scheduling.compiled import ClassLevel, Compiled, PodClass, ShapeLevel
+from nodewright_controller.scheduling.classes import ClassLevel, PodClass, ShapeLevel
+from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.shapes import Shape
 from nodewright_controller.scheduling.states import ConstraintTable, State
 from nodewright_controller.scheduling.topology import AffinityRule, SpreadRule, Tally

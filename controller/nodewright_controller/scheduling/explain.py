@@ -20,7 +20,8 @@ from nodewright_controller.api.labels import (
 from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.scheduling.bins import Bins
 from nodewright_controller.scheduling.checks import listed, values_text
-from nodewright_controller.scheduling.compiled import Compiled, PodClass
+from nodewright_controller.scheduling.classes import PodClass
+from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.domains import DemandReader
 from nodewright_controller.scheduling.edits import Edit

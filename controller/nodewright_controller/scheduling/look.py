@@ -9,87 +9,48 @@ Upstream: pkg/controllers/provisioning/scheduling/scheduler.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from nodewright_controller.scheduling.bins import Bins, Claim, united
-from nodewright_controller.scheduling.compiled import (
+from nodewright_controller.scheduling.classes import (
     ClassLevel,
-    Compiled,
     PodClass,
     QueuedPod,
     barred_types,
-    tolerations_of,
 )
+from nodewright_controller.scheduling.compiled import Compiled
+from nodewright_controller.scheduling.counting import Counting
 from nodewright_controller.scheduling.decision import Decision
 from nodewright_controller.scheduling.decode import decode
-from nodewright_controller.scheduling.domains import Demand, DemandReader, Pinner
+from nodewright_controller.scheduling.domains import Demand, DemandReader
 from nodewright_controller.scheduling.explain import Explainer
+from nodewright_controller.scheduling.fitting import NO_GUESSES, Fit, Fitter, Guesses, MustWait
 from nodewright_controller.scheduling.limits import Limits
 from nodewright_controller.scheduling.node_index import conflicting
 from nodewright_controller.scheduling.pools import CompiledPool
-from nodewright_controller.scheduling.problem import MinValuesPolicy
-from nodewright_controller.scheduling.reservations import Held, Reservations, UsedUp, Wait
+from nodewright_controller.scheduling.reservations import Reservations
 from nodewright_controller.scheduling.states import Constraint, State
-from nodewright_controller.scheduling.topology import EVERYWHERE, Tally
 
 _ASK_TO_STOP_EVERY: Final = 128
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guesses:
-    """What a look assumes where it cannot know; no guess is the better one in every world."""
-
-    latest_first: bool = False
-    """Of equally full claims, fill the one that was filled last, not the one that was made first."""
-    by_size: bool = False
-    """Compare domains by the price for what a node holds, not by that of the smallest fitting one."""
-    favourite: tuple[str, str] | None = None
-    """Topology key and domain that is taken before others with as many pods, whatever it costs."""
-
-
-class _Fit(NamedTuple):
-    """How a claim would look with the pod on it. One is made per pod: a tuple is made quickly."""
-
-    state: State
-    types: int
-    reserved: frozenset[str] = frozenset()
-    relaxed: bool = False
-
-
-class _MustWait(Exception):
-    """Reserved capacity is promised to others; the pod is neither relaxed nor tried elsewhere."""
 
 
 class Look:
     """One run over the queue."""
 
-    def __init__(self, compiled: Compiled, guesses: Guesses = Guesses()) -> None:
+    def __init__(self, compiled: Compiled, guesses: Guesses = NO_GUESSES) -> None:
         self._compiled = compiled
         self._options = compiled.problem.options
-        self._best_effort = self._options.min_values_policy is MinValuesPolicy.BEST_EFFORT
         self.bins = Bins(compiled, latest_first=guesses.latest_first)
-        self.pinner = Pinner(
-            compiled.table,
-            self.bins.domains,
-            by_size=guesses.by_size,
-            favourite=guesses.favourite,
-        )
         self.demands = DemandReader(compiled)
+        self._fitter = Fitter(compiled, self.bins, guesses)
+        self._counting = Counting(compiled)
         self._limits = Limits()
-        self._reservations = Reservations(
-            strict=self._options.reserved_strict, credits=self._options.reservation_credits
-        )
-        for pool in compiled.pools:
-            if pool.root is not None:
-                self._reservations.learn(pool.root)
         self.unplaced: list[QueuedPod] = []
         self.waiting: list[QueuedPod] = []
         """Pods that wait for reserved capacity."""
         self.unasked: list[QueuedPod] = []
         """Pods that were not looked at in time."""
-        self._eligible_pools: dict[tuple[Tally, CompiledPool], bool] = {}
 
     def run(self) -> None:
         """Place the queue; pods with topology rules are tried until nothing moves any more."""
@@ -131,7 +92,7 @@ class Look:
                     failed.append(queued)
                     known = hopeless_now if queued.pod_class.shape.may_change else hopeless
                     known.add(queued.pod_class)
-            except _MustWait:
+            except MustWait:
                 self.waiting.append(queued)
         return failed, placed
 
@@ -139,6 +100,11 @@ class Look:
         return self._options.stop is not None and self._options.stop()
 
     # What came out.
+
+    @property
+    def rivals(self) -> frozenset[tuple[str, str]]:
+        """Domains, as (topology key, value), that were compared and differ in price."""
+        return frozenset(self._fitter.pinner.rivals)
 
     @property
     def all_placed(self) -> bool:
@@ -241,7 +207,7 @@ class Look:
             known.dead |= 1 << number
             return False
         self.bins.put_on_node(number, queued)
-        self._record_on_node(queued.pod_class, number)
+        self._counting.on_node(queued.pod_class, number)
         return True
 
     def _can_attach(self, pod_class: PodClass, number: int) -> bool:
@@ -252,22 +218,6 @@ class Look:
             if limit is not None and len(attached.get(driver, set()) | volumes) > limit:
                 return False
         return True
-
-    def _record_on_node(self, pod_class: PodClass, number: int) -> None:
-        shape, bit = pod_class.shape, 1 << number
-        for tally in shape.counted:
-            if tally.eligible_nodes & bit:
-                self._count_on_node(tally, number)
-        for tally in shape.owned:
-            self._count_on_node(tally, number)
-
-    def _count_on_node(self, tally: Tally, number: int) -> None:
-        if tally.by_host:
-            tally.add_to_bin(1 << number)
-            return
-        value = self._compiled.nodes.value(number, tally.key)
-        if value is not None:
-            tally.add_to_domain(value)
 
     # Claims of this round.
 
@@ -287,7 +237,7 @@ class Look:
             return False
         if not pod_class.is_plain:
             types &= self._allowed_beside(claim, pod_class)
-        fit, stepped = self._best_fit(claim.pool, claim.state, types, known, demands, claim)
+        fit, stepped = self._fitter.best_fit(claim.pool, claim.state, types, known, demands, claim)
         if fit is None:
             self._remember(claim, known, demands, stepped=stepped)
             return False
@@ -320,125 +270,14 @@ class Look:
                     key = (demand.key, value)
                     known.dead_in[key] = known.dead_in.get(key, 0) | claim.bit
 
-    def _best_fit(
-        self,
-        pool: CompiledPool,
-        start: State,
-        types: int,
-        known: ClassLevel,
-        demands: list[Demand],
-        claim: Claim | None,
-    ) -> tuple[_Fit | None, bool]:
-        """Return the first way to meet the pod's rules, and whether any alternative could be met.
-
-        Raises:
-            _MustWait: only capacity that is promised to others would do.
-
-        """
-        stepped = False
-        for choice in known.shape_level.level.choices:
-            state = start.step(choice)
-            if state is None:
-                continue
-            stepped = True
-            fit = self._settle(pool, state, types, demands, claim)
-            if fit is not None:
-                return fit, True
-        return None, stepped
-
-    def _settle(
-        self,
-        pool: CompiledPool,
-        state: State,
-        types: int,
-        demands: list[Demand],
-        claim: Claim | None,
-    ) -> _Fit | None:
-        """Return the fit in the best domains, or in the best that leave the pool's minValues."""
-        if not demands and not pool.is_demanding:
-            return _Fit(state, types) if state.types & types else None
-        relaxed = claim.min_values_relaxed if claim is not None else False
-        enough: Callable[[State], bool] | None = None
-        if pool.min_values and not relaxed:
-
-            def enough(settled: State) -> bool:
-                return not pool.unmet_min_values(settled, settled.types & types)
-
-        settled = self.pinner.pinned(state, types, demands, enough)
-        if settled is None and enough is not None and claim is None and self._best_effort:
-            settled, relaxed = self.pinner.pinned(state, types, demands), True
-        return None if settled is None else self._reserved(pool, settled, types, claim, relaxed)
-
-    def _reserved(
-        self, pool: CompiledPool, state: State, types: int, claim: Claim | None, relaxed: bool
-    ) -> _Fit | None:
-        """Return the fit if the reservations agree to it."""
-        held: frozenset[str] = claim.reserved if claim is not None else frozenset()
-        if pool.has_reservations:
-            verdict = self._reservations.decide(state, state.types & types, held)
-            match verdict:
-                case Wait():
-                    raise _MustWait
-                case UsedUp():
-                    return None
-                case Held(ids):
-                    held = ids if self._stays_broad(pool, state, types, ids) else frozenset()
-        return _Fit(state, types, held, relaxed)
-
-    def _stays_broad(
-        self, pool: CompiledPool, state: State, types: int, ids: frozenset[str]
-    ) -> bool:
-        """Whether what the reservations are for meets the pool's minValues by itself."""
-        if not ids or not pool.min_values:
-            return True
-        kinds = state.kinds & Reservations.kinds_of(state.index, ids)
-        left = state.types & types & state.index.offered(kinds)
-        return not pool.unmet_min_values(state, left, kinds)
-
-    def _put(self, queued: QueuedPod, claim: Claim, fit: _Fit) -> None:
-        changed = fit.state is not claim.state
+    def _put(self, queued: QueuedPod, claim: Claim, fit: Fit) -> None:
+        narrowed = fit.state is not claim.state
         self.bins.put_on_claim(claim, queued, fit.state, fit.types)
         if fit.reserved != claim.reserved:
-            self._reservations.hold(claim.reserved, fit.reserved)
+            self._fitter.reservations.hold(claim.reserved, fit.reserved)
             claim.reserved = fit.reserved
         claim.min_values_relaxed = fit.relaxed
-        if changed and claim.waiting:
-            claim.waiting = [t for t in claim.waiting if not self._count_in_domain(t, claim)]
-        shape = queued.pod_class.shape
-        for tally in shape.counted:
-            if tally.eligibility is EVERYWHERE or self._counts_on(tally, claim):
-                self._count_on_claim(tally, claim)
-        for tally in shape.owned:
-            self._count_on_claim(tally, claim)
-
-    def _count_on_claim(self, tally: Tally, claim: Claim) -> None:
-        if tally.by_host:
-            tally.add_to_bin(claim.bit)
-        elif not self._count_in_domain(tally, claim):
-            claim.waiting.append(tally)
-
-    def _count_in_domain(self, tally: Tally, claim: Claim) -> bool:
-        """Count a pod of the claim if its domain is certain; whether it was."""
-        values = claim.state.values(tally.key)
-        if values is None or len(values) > 1:
-            return False
-        for value in values:
-            tally.add_to_domain(value)
-        return True
-
-    def _counts_on(self, tally: Tally, claim: Claim) -> bool:
-        eligibility = tally.eligibility
-        if eligibility.alternatives is not None and not any(
-            claim.state.step(alternative) for alternative in eligibility.alternatives
-        ):
-            return False
-        if eligibility.tolerations is None:
-            return True
-        identity = (tally, claim.pool)
-        found = self._eligible_pools.get(identity)
-        if found is None:
-            found = self._eligible_pools[identity] = claim.pool.tolerated(tolerations_of(tally))
-        return found
+        self._counting.on_claim(queued.pod_class, claim, narrowed=narrowed)
 
     # New claims.
 
@@ -453,7 +292,7 @@ class Look:
                 types = self._limits.allowing(pool, types & choice_state.types)
             if not types & choice_state.types:
                 continue
-            fit = self._settle(pool, choice_state, types, demands, None)
+            fit = self._fitter.settle(pool, choice_state, types, demands, None)
             if fit is not None:
                 self._open(queued, pool, fit)
                 return True
@@ -468,7 +307,7 @@ class Look:
                 if state is not None:
                     yield pool, state
 
-    def _open(self, queued: QueuedPod, pool: CompiledPool, fit: _Fit) -> None:
+    def _open(self, queued: QueuedPod, pool: CompiledPool, fit: Fit) -> None:
         number = self.bins.first_claim + len(self.bins.claims)
         totals = [0] * len(self._compiled.resources)
         claim = Claim(number, pool, fit.state, fit.types, totals)

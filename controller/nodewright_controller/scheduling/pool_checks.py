@@ -13,7 +13,7 @@ from nodewright_controller.api.labels import CAPACITY_TYPE, RESERVED, ZONE
 from nodewright_controller.constraints.taints import format_taint, untolerated
 from nodewright_controller.kernel.resources import human_amount, rounded_up
 from nodewright_controller.scheduling.checks import values_text
-from nodewright_controller.scheduling.compiled import barred_types
+from nodewright_controller.scheduling.classes import barred_types
 from nodewright_controller.scheduling.decision import Refusal
 from nodewright_controller.scheduling.edits import NODES, Edit
 from nodewright_controller.scheduling.guard import Miss

@@ -12,7 +12,8 @@ from typing import Final
 
 from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import Decision
-from nodewright_controller.scheduling.look import Guesses, Look
+from nodewright_controller.scheduling.fitting import NO_GUESSES, Guesses
+from nodewright_controller.scheduling.look import Look
 from nodewright_controller.scheduling.problem import Problem
 
 _OTHER_ORDER_UP_TO: Final = 96
@@ -30,7 +31,7 @@ def solve(problem: Problem) -> Decision:
     `stop` turns true, pods not yet looked at are deferred and what was decided so far is kept.
     """
     compiled = Compiled(problem)
-    best = _look(compiled, Guesses())
+    best = _look(compiled, NO_GUESSES)
     if not best.bins.claims:
         return best.decision()
     # Why a pod is left out is read from the tables as they stand, and the next look uses them.
@@ -50,7 +51,7 @@ def _look(compiled: Compiled, guesses: Guesses) -> Look:
 
 
 def _other_guesses(first: Look, pods: int) -> Iterator[Guesses]:
-    rivals = sorted(first.pinner.rivals)
+    rivals = sorted(first.rivals)
     if 1 < pods <= _OTHER_ORDER_UP_TO:
         yield Guesses(latest_first=True)
     if 1 < pods <= _OTHER_DOMAINS_UP_TO and rivals:
@@ -62,4 +63,4 @@ def _other_guesses(first: Look, pods: int) -> Iterator[Guesses]:
 def places(problem: Problem, pod: str) -> bool:
     """Whether the pod, by key, gets a place. Quicker than `solve`: nothing is decoded or explained."""
     compiled = Compiled(problem)
-    return pod not in compiled.rejected and _look(compiled, Guesses()).placed(pod)
+    return pod not in compiled.rejected and _look(compiled, NO_GUESSES).placed(pod)
