@@ -55,7 +55,6 @@ class Decoder:
         self._compiled = compiled
         self._most = compiled.problem.options.max_instance_types
         self._options: dict[tuple[CompiledPool, int, int], _Options] = {}
-        self._final: dict[tuple[State, _Options, frozenset[str]], Requirements] = {}
         self._offers: dict[tuple[CompiledPool, int, int], Offer] = {}
         self._labels: dict[CompiledPool, dict[str, str]] = {}
 
@@ -129,17 +128,19 @@ class Decoder:
         )
 
     def _requirements(self, claim: Claim, options: _Options) -> Requirements:
-        identity = (claim.state, options, claim.reserved)
-        found = self._final.get(identity)
+        if claim.reserved or claim.min_values_relaxed:
+            return self._special_requirements(claim, options.mask)
+        state = claim.state
+        kinds = state.index.listable(state.kinds, options.mask)
+        found = state.told.get(kinds)
         if found is None:
-            found = self._find_requirements(claim, options.mask)
-            self._final[identity] = found
+            found = state.told[kinds] = _with_capacity_types(state, _plain(state), kinds)
         return found
 
-    def _find_requirements(self, claim: Claim, mask: int) -> Requirements:
-        """Return the claim's requirements, with the capacity types that its types can have."""
+    def _special_requirements(self, claim: Claim, mask: int) -> Requirements:
+        """Return the requirements of a claim that holds reservations or asks for fewer values."""
         state = claim.state
-        plain = state.requirements.without(*_SIMULATED)
+        plain = _plain(state)
         if claim.min_values_relaxed:
             # A launch asks for no more values than there are; it would refuse the claim otherwise.
             short = claim.pool.unmet_min_values(state, mask)
@@ -154,14 +155,7 @@ class Decoder:
                     Requirement(CAPACITY_RESERVATION_ID, False, claim.reserved),
                 ]
             )
-        capacity_types: set[str] = set()
-        for position, kind in enumerate(state.index.kinds):
-            usable = kind.launchable or kind.available
-            if state.kinds >> position & 1 and usable & mask:
-                capacity_types.update(kind.requirements.of(CAPACITY_TYPE).values)
-        if not capacity_types:
-            return plain
-        return plain.merged([Requirement(CAPACITY_TYPE, False, frozenset(capacity_types))])
+        return _with_capacity_types(state, plain, state.index.listable(state.kinds, mask))
 
     def _offer(self, claim: Claim, number: int) -> Offer:
         kinds = self._kinds(claim)
@@ -185,6 +179,21 @@ class Decoder:
                 )
             self._offers[identity] = found
         return found
+
+
+def _plain(state: State) -> Requirements:
+    return state.requirements.without(*_SIMULATED)
+
+
+def _with_capacity_types(state: State, asked: Requirements, kinds: int) -> Requirements:
+    """Return the requirements with the capacity types of these kinds, if there are any."""
+    capacity_types: set[str] = set()
+    for position, kind in enumerate(state.index.kinds):
+        if kinds >> position & 1:
+            capacity_types.update(kind.requirements.of(CAPACITY_TYPE).values)
+    if not capacity_types:
+        return asked
+    return asked.merged([Requirement(CAPACITY_TYPE, False, frozenset(capacity_types))])
 
 
 def decode(

@@ -120,7 +120,7 @@ class RuleBook:
                 spec.affinity,
                 spec.tolerations,
                 spreads,
-                any(isinstance(one, DefaultSpread) for one in spreads),
+                bool(spreads) and isinstance(spreads[0], DefaultSpread),
             ]
         )
         found = self._rules.get(key)

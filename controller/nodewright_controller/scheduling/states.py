@@ -86,6 +86,8 @@ class State:
     _steps: dict[Constraint, State | None] = field(default_factory=dict)
     _values: dict[str, dict[str, int] | None] = field(default_factory=dict)
     _launchable_values: dict[str, dict[str, int] | None] = field(default_factory=dict)
+    told: dict[int, Requirements] = field(default_factory=dict)
+    """What a claim in this state asks for, by the kinds it can be bought as; see `decode`."""
 
     def step(self, constraint: Constraint) -> State | None:
         """Return the state after the constraint, or None if it cannot be met."""

@@ -119,6 +119,9 @@ class TypeIndex:
         self._capacity: dict[str, Threshold] = {}
         self._allowing: dict[Requirement, int] = {}
         self._by_price: dict[int, tuple[Sequence[float], Sequence[int]]] = {}
+        self._offered: dict[int, int] = {}
+        self._launchable: dict[int, int] = {}
+        self._usable = [kind.launchable or kind.available for kind in self.kinds]
         self._by_price_and_size: dict[int, tuple[Sequence[float], Sequence[int]]] = {}
         self._sizes = [_size(instance_type) for instance_type in self.types]
         self.kind_values: dict[str, dict[str, int]] = {}
@@ -142,6 +145,8 @@ class TypeIndex:
         if len(self._by_price) > _KEPT_ORDERS:
             self._by_price = {}
             self._by_price_and_size = {}
+        if len(self._offered) > _KEPT_ORDERS or len(self._launchable) > _KEPT_ORDERS:
+            self._offered, self._launchable = {}, {}
         if len(self.rooms) > _KEPT_ROOMS:
             self.rooms = {}
         if len(self.starts) > _KEPT_STARTS:
@@ -187,19 +192,34 @@ class TypeIndex:
 
     def offered(self, kinds: int) -> int:
         """Return the types with a healthy offering among these kinds."""
-        mask = 0
-        for position, kind in enumerate(self.kinds):
-            if kinds >> position & 1:
-                mask |= kind.available
-        return mask
+        found = self._offered.get(kinds)
+        if found is None:
+            found = self._offered[kinds] = self._any_of([k.available for k in self.kinds], kinds)
+        return found
 
     def launchable(self, kinds: int) -> int:
         """Return the types of which one can be had now, among these kinds of offerings."""
+        found = self._launchable.get(kinds)
+        if found is None:
+            found = self._any_of([kind.launchable for kind in self.kinds], kinds)
+            self._launchable[kinds] = found
+        return found
+
+    @staticmethod
+    def _any_of(types_by_kind: Sequence[int], kinds: int) -> int:
         mask = 0
-        for position, kind in enumerate(self.kinds):
+        for position, types in enumerate(types_by_kind):
             if kinds >> position & 1:
-                mask |= kind.launchable
+                mask |= types
         return mask
+
+    def listable(self, kinds: int, types: int) -> int:
+        """Return those of the kinds by which one of the types can be bought, in stock or not."""
+        mask = 0
+        for position, usable in enumerate(self._usable):
+            if usable & types:
+                mask |= 1 << position
+        return mask & kinds
 
     def by_price(self, kinds: int) -> Sequence[int]:
         """Return all types by cheapest launchable offering, then name; those without come last."""
