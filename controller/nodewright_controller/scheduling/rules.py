@@ -111,7 +111,7 @@ class RuleBook:
 
         """
         spec = pod.spec
-        spreads = spec.topology_spread_constraints or ()
+        spreads = spec.topology_spread_constraints or []
         key = _ENCODER.encode(
             [
                 pod.metadata.namespace,
