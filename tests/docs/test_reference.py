@@ -22,6 +22,7 @@ from nodewright_controller.scheduling.explanations import (
     PoolAnswer,
     TypeExplanation,
 )
+from nodewright_controller.scheduling.reason_guide import GUIDE
 from nodewright_controller.scheduling.reasons import Reason
 from nodewright_controller.scheduling.type_reasons import TypeReason
 
@@ -29,6 +30,7 @@ from stacks import config
 from stacks.config import StackConfig, key_of
 from tests import golden
 from tests.scheduling.choices import EXAMPLES
+from tests.scheduling.reason_moments import EXAMPLES as MOMENTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -141,6 +143,8 @@ A fix is shown only if the same solver placed the pod after it.
 - `placed`: it has a node.
 - `not ours`: somebody else decides.
 
+`nodewright why code P203` prints what is said here about a code.
+
 """
 
 
@@ -188,16 +192,32 @@ def slot_names(template: str) -> str:
     return re.sub(r"\{(\w+)\}", r"*\1*", template)
 
 
+def sentences(text: str) -> str:
+    """Return the text with one sentence per line."""
+    return text.replace(". ", ".\n")
+
+
 def reasons_page() -> str:
+    ordered = sorted(Reason, key=lambda one: one.code)
     parts = [REASONS_INTRO, "| code | verdict | cause |\n|---|---|---|\n"]
     parts += [
-        f"| {reason.code} | {reason.verdict} | {slot_names(reason.template)} |\n"
-        for reason in sorted(Reason, key=lambda one: one.code)
+        f"| [{reason.code}](#{reason.code.lower()}) | {reason.verdict} "
+        f"| {slot_names(reason.template)} |\n"
+        for reason in ordered
     ]
+    for reason in ordered:
+        guide = GUIDE[reason]
+        parts.append(
+            f"\n### {reason.code}\n\n`{reason.verdict}`: {slot_names(reason.template)}\n\n"
+        )
+        parts.append(f"{sentences(guide.cause)}\n\nWhere to look: {sentences(guide.check)}\n\n")
+        parts.append(f"What to do: {sentences(guide.cure)}\n\n")
+        parts.append(f"```text\n{MOMENTS[reason]().line}\n```\n")
     parts.append(TYPES_INTRO)
     for found in TypeReason:
-        parts.append(f"\n### {found.code}: {slot_names(found.template)}\n\n{found.meaning}\n\n")
-        parts.append(f"What to do: {found.cure}\n\n```text\n{EXAMPLES[found]().line}\n```\n")
+        parts.append(f"\n### {found.code}\n\n`{found.verdict}`: {slot_names(found.template)}\n\n")
+        parts.append(f"{sentences(found.meaning)}\n\nWhat to do: {sentences(found.cure)}\n\n")
+        parts.append(f"```text\n{EXAMPLES[found]().line}\n```\n")
     return "".join(parts)
 
 
@@ -245,6 +265,16 @@ def test_the_page_of_why_describes_every_field() -> None:
 
 def test_the_page_of_reasons_lists_every_code() -> None:
     golden.check_text("../../docs/reference/reasons.md", reasons_page())
+
+
+def test_every_code_has_an_anchor_of_its_own() -> None:
+    headings = re.findall(r"^### (.+)$", reasons_page(), flags=re.MULTILINE)
+
+    assert headings == [
+        *sorted(reason.code for reason in Reason),
+        *(reason.code for reason in TypeReason),
+    ]
+    assert set(re.findall(r"\]\(#(\w+)\)", reasons_page())) <= {one.lower() for one in headings}
 
 
 def test_no_two_reasons_share_a_code() -> None:

@@ -546,6 +546,7 @@ def _one_spread(
         and _node_affinity(other) == _node_affinity(pod)
         and (other.spec.tolerations == pod.spec.tolerations)
         and _asked(other) == _asked(pod)
+        and problem.barred.get(other.key) == problem.barred.get(pod.key)
         for where, other in counted
         if other in where.placed
     )

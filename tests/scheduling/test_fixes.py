@@ -442,3 +442,17 @@ def test_a_spread_that_no_zone_of_the_pool_can_keep_is_opened_by_another_zone() 
 
     assert "[P204]" in text
     assert "add b to zone of pool general" in text
+
+
+def test_a_zone_that_is_sold_in_another_way_only_is_told_by_what_the_pool_allows() -> None:
+    sold = [offering("a", "on-demand"), offering("b", "on-demand"), offering("b", "spot")]
+    question = world(
+        nodepool(requires="capacity in spot"),
+        instance_type(offerings=sold),
+        pod("web", requires="zone in a"),
+    )
+
+    (refused,) = with_fixes(question, solve(question)).unschedulable
+
+    assert "zone a is not offered: b (" in message(refused)
+    assert "→ add on-demand to capacity-type of pool general" in message(refused)

@@ -1,6 +1,7 @@
 """`nodewright why pod|type`: how it stands with a pod, why a node is of its type; line and tree.
 
-A running cluster is asked through its controller; a world in files, through the same functions.
+A running cluster is asked through its controller; a world in files, through the same functions. What
+a code means (`why code`) is told without any cluster, by `cli.why_code`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from nodewright_controller.cli.asking import (
     ask_controller,
 )
 from nodewright_controller.cli.live import Said, last_event
+from nodewright_controller.cli.why_code import code
 from nodewright_controller.kube.client import KubeClient
 from nodewright_controller.ports.errors import KubeError
 from nodewright_controller.scenario import why as in_files
@@ -123,6 +125,7 @@ def type_(nodeclaim: str, world: Path | None, output: str, **where: Any) -> None
 
 
 why.add_command(type_, "claim")
+why.add_command(code)
 
 
 async def _type(name: str, where: Where) -> TypeExplanation:

@@ -97,7 +97,20 @@ class LabelChecks(Checks):
                 yield AllowValues(self._pool.name, key, tuple(sorted(asked.values)))
             else:
                 yield DropPoolRule(self._pool.name, key)
+        yield from self._sold_otherwise(key, asked)
         yield DropRule(key)
+
+    def _sold_otherwise(self, key: str, asked: Requirement) -> Iterator[Edit]:
+        """Yield what the pool rules out of the ways in which the asked is sold."""
+        in_kinds = self._index.kind_values
+        if key not in in_kinds:
+            return
+        sold_so = self._index.allowed_kinds(_only(asked))
+        for other, by_value in sorted(in_kinds.items()):
+            if other != key and self._restricts(other):
+                values = sorted(value for value, kinds in by_value.items() if kinds & sold_so)
+                if values:
+                    yield AllowValues(self._pool.name, other, tuple(values))
 
     def _known_values(self, key: str) -> Iterable[str]:
         every_kind = (1 << len(self._index.kinds)) - 1
@@ -124,8 +137,8 @@ class LabelChecks(Checks):
         return self._refuse(Reason.NO_IMAGE, *edits, key=key, detail=detail)
 
     def _offered_values(self, base: State, key: str) -> str:
-        every_kind = (1 << len(self._index.kinds)) - 1
-        values = self._index.values_of(key, base.types, every_kind) or {}
+        kinds = self._index.allowed_kinds(base.requirements)
+        values = self._index.values_of(key, base.types, kinds) or {}
         allowed = base.requirements.of(key)
         return listed([value for value in sorted(values) if allowed.has(value)]) or "nothing"
 
