@@ -16,38 +16,41 @@ DURATION = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"
 
 
 class FeatureGatesArgs(TypedDict):
-    """Features that are off or on by default; see the settings reference."""
+    """Features that are off or on by default; one that is not there yet is warned of when on."""
 
     node_repair: NotRequired[bool]
-    """Replace nodes that stay unhealthy. Default false."""
+    """Replace nodes that stay unhealthy. Default false. Not there yet."""
     reserved_capacity: NotRequired[bool]
     """Use on-demand capacity reservations. Default true."""
     spot_to_spot_consolidation: NotRequired[bool]
-    """Replace Spot nodes by cheaper Spot nodes. Default false."""
+    """Replace Spot nodes by cheaper Spot nodes. Default false. Not there yet."""
     node_overlay: NotRequired[bool]
     """Let NodeOverlays change prices and capacity. Default false."""
     static_capacity: NotRequired[bool]
-    """Let NodePools with `replicas` keep a fixed number of nodes. Default false."""
+    """Let NodePools with `replicas` keep a fixed number of nodes. Default false. Not there yet."""
     capacity_buffer: NotRequired[bool]
-    """Keep room ready for CapacityBuffers. Default false."""
+    """Keep room ready for CapacityBuffers. Default false. Not there yet."""
 
 
 class AwsFeatureGatesArgs(TypedDict):
     """Features of the AWS side."""
 
     node_class_cel: NotRequired[bool]
-    """Allow expressions in an EC2NodeClass's kubelet settings. Default false."""
+    """Allow expressions in an EC2NodeClass's kubelet settings. Default false. Not there yet."""
 
 
 class ControllerSettingsArgs(TypedDict):
-    """Settings of the controller, under Karpenter's names."""
+    """Settings of the controller, under Karpenter's names.
+
+    For one whose effect is not there yet, the controller writes a warning when it starts.
+    """
 
     cluster_ca_bundle: NotRequired[pulumi.Input[str]]
     """Certificate authority that nodes trust, base64. Default: the controller's own."""
     isolated_vpc: NotRequired[bool]
     """Whether the VPC reaches no public AWS endpoint, so that prices stay as shipped."""
     eks_control_plane: NotRequired[bool]
-    """Whether to read the cluster's version from EKS rather than from the API server."""
+    """Whether to ask EKS about the cluster. It is asked in any case; accepted for Karpenter's sake."""
     vm_memory_overhead_percent: NotRequired[float]
     """Share of memory the hypervisor takes, from 0 to 1. Default 0.075."""
     reserved_enis: NotRequired[int]
@@ -55,7 +58,8 @@ class ControllerSettingsArgs(TypedDict):
     disable_dry_run: NotRequired[bool]
     """Whether to skip trying launches when a NodeClass is validated. Default false."""
     enable_zonal_shift: NotRequired[bool]
-    """Whether to avoid zones that ARC zonal shift has moved away from. Default false."""
+    """Whether to avoid zones that ARC zonal shift has moved away from. Default false. Not there
+    yet."""
     ami_refresh_interval: NotRequired[str]
     """How often images are looked up, at least `1m`."""
     subnet_refresh_interval: NotRequired[str]
@@ -69,30 +73,34 @@ class ControllerSettingsArgs(TypedDict):
     min_values_policy: NotRequired[str]
     """`Strict` (default) or `BestEffort` handling of `minValues`."""
     ignore_dra_requests: NotRequired[bool]
-    """Whether pods with resource claims are left alone. Default true."""
+    """Whether pods with resource claims are left alone. Default true; they are with false, too:
+    planning for them is not there yet."""
     scheduler_config: NotRequired[str]
     """Default spread constraints of kube-scheduler, as YAML or JSON: `podTopologySpread` with
     `defaultConstraints`, or the scheduler's whole configuration."""
     kube_client_qps: NotRequired[int]
-    """Requests a second to the API server. Default 200."""
+    """Requests a second to the API server. Not there yet: there is no limit."""
     kube_client_burst: NotRequired[int]
-    """Requests to the API server at once. Default 300."""
+    """Requests to the API server at once. Not there yet: there is no limit."""
     enable_profiling: NotRequired[bool]
-    """Whether to serve profiles beside the metrics. Default false."""
+    """Whether to serve profiles beside the metrics. Default false. Not there yet."""
     disable_controller_warmup: NotRequired[bool]
-    """Whether a waiting replica starts its caches only when it leads. Default true."""
+    """Whether a waiting replica starts its caches only when it leads. Accepted for Karpenter's
+    sake: every replica keeps its caches filled."""
     disable_leader_election: NotRequired[bool]
     """Whether to run without a lease; only with one replica. Default false."""
     disable_cluster_state_observability: NotRequired[bool]
-    """Whether to leave out metrics and events about the cluster's state. Default false."""
+    """Whether to leave out metrics and events about the cluster's state. Default false. Not there
+    yet."""
     leader_election_name: NotRequired[str]
     """Name of the lease. Default `karpenter-leader-election`."""
     log_level: NotRequired[str]
     """`debug`, `info` (default) or `error`."""
     log_output_paths: NotRequired[str]
-    """Where logs go, comma separated. Default `stdout`."""
+    """Where logs go, comma separated. Default `stdout`. Not there yet: they go to `stdout`."""
     log_error_output_paths: NotRequired[str]
-    """Where the logger's own errors go, comma separated. Default `stderr`."""
+    """Where the logger's own errors go, comma separated. Default `stderr`. Not there yet: they go
+    to `stdout`."""
     feature_gates: NotRequired[FeatureGatesArgs]
     """Features to switch on or off."""
     aws_feature_gates: NotRequired[AwsFeatureGatesArgs]

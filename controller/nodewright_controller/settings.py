@@ -83,13 +83,24 @@ class Settings:
     identity: str = ""
     """Lease holder: `<pod>_<uuid>`."""
     cpu_requests_millicores: int = 1000
+    """Cores that the process may count on: the more, the more objects are handled at once."""
     memory_limit_bytes: int = -1
+    """From nine tenths of it on, garbage is collected at once; 0 or less: no limit."""
     log_level: str = "info"
     batch_max_duration: timedelta = timedelta(seconds=10)
     batch_idle_duration: timedelta = timedelta(seconds=1)
     preference_policy: str = "Respect"
     min_values_policy: str = "Strict"
     ignore_dra_requests: bool = True
+    # The next eight, like some gates, only lead to a warning (`main.unmet`) when they are set.
+    enable_zonal_shift: bool = False
+    legacy_node_repair: bool = False
+    enable_profiling: bool = False
+    disable_cluster_state_observability: bool = False
+    kube_client_qps: str = ""
+    kube_client_burst: str = ""
+    log_output_paths: str = ""
+    log_error_output_paths: str = ""
     default_spreads: DefaultSpreads = NO_DEFAULT_SPREADS
     """Default spread constraints of kube-scheduler (SCHEDULER_CONFIG, YAML or JSON)."""
     feature_gates: Mapping[str, bool] = field(default_factory=lambda: dict(FEATURE_GATES))
@@ -139,6 +150,16 @@ class Settings:
             preference_policy=source.text("PREFERENCE_POLICY", "Respect"),
             min_values_policy=source.text("MIN_VALUES_POLICY", "Strict"),
             ignore_dra_requests=source.read("IGNORE_DRA_REQUESTS", _boolean, True),
+            enable_zonal_shift=source.read("ENABLE_ZONAL_SHIFT", _boolean, False),
+            legacy_node_repair=source.read("LEGACY_NODE_REPAIR", _boolean, False),
+            enable_profiling=source.read("ENABLE_PROFILING", _boolean, False),
+            disable_cluster_state_observability=source.read(
+                "DISABLE_CLUSTER_STATE_OBSERVABILITY", _boolean, False
+            ),
+            kube_client_qps=source.text("KUBE_CLIENT_QPS"),
+            kube_client_burst=source.text("KUBE_CLIENT_BURST"),
+            log_output_paths=source.text("LOG_OUTPUT_PATHS"),
+            log_error_output_paths=source.text("LOG_ERROR_OUTPUT_PATHS"),
             default_spreads=source.scheduler_config("SCHEDULER_CONFIG"),
             feature_gates=source.gates("FEATURE_GATES", FEATURE_GATES),
             aws_feature_gates=source.gates("AWS_FEATURE_GATES", AWS_FEATURE_GATES),

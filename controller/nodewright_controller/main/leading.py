@@ -40,7 +40,7 @@ from nodewright_controller.reconcilers.volumes import Volumes
 from nodewright_controller.reconcilers.world import World, feed
 from nodewright_controller.reconcilers.writes import Writes
 from nodewright_controller.runtime.batch_window import BatchWindow
-from nodewright_controller.runtime.reconciler import Controller, Singleton
+from nodewright_controller.runtime.reconciler import Controller, Singleton, workers
 from nodewright_controller.runtime.supervise import Loop
 from nodewright_controller.scheduling.problem import (
     MinValuesPolicy,
@@ -70,6 +70,7 @@ def leader_loops(settings: Settings, ports: Ports, desk: WhyDesk) -> Mapping[str
     From now on questions that come in at the desk are answered.
     """
     FaultWatch(ports.recorder).follow(ports.world)
+    cpu = settings.cpu_requests_millicores
     writes = Writes(ports.kube, ports.world, ports.clock)
     nominations = Nominations()
     provisioner = _provisioner(settings, ports, writes, nominations)
@@ -81,11 +82,15 @@ def leader_loops(settings: Settings, ports: Ports, desk: WhyDesk) -> Mapping[str
         nominations=nominations,
     )
     evictions = EvictionQueue(
-        world=ports.world, kube=ports.kube, recorder=ports.recorder, clock=ports.clock
+        world=ports.world,
+        kube=ports.kube,
+        recorder=ports.recorder,
+        clock=ports.clock,
+        concurrency=workers(cpu, 20, 100),
     )
     controllers = (
-        _lifecycle(ports, writes, nominations),
-        _termination(ports, writes, evictions, provisioner),
+        _lifecycle(ports, writes, nominations, workers(cpu, 100, 500)),
+        _termination(ports, writes, evictions, provisioner, workers(cpu, 50, 250)),
         evictions.controller,
         _consolidatable(ports, writes),
         _pod_events(ports, writes),
@@ -140,10 +145,14 @@ def _provisioner(
     )
     ports.world.pods.on_change(provisioner.pod_changed)
     ports.world.node_claims.on_change(provisioner.claim_changed)
+    if ports.world.node_overlays is not None:
+        ports.world.node_overlays.on_change(provisioner.overlay_changed)
     return provisioner
 
 
-def _lifecycle(ports: Ports, writes: Writes, nominations: Nominations) -> Controller:
+def _lifecycle(
+    ports: Ports, writes: Writes, nominations: Nominations, concurrency: int
+) -> Controller:
     world = ports.world
     reconciler = NodeClaimReconciler(
         world=world,
@@ -153,7 +162,7 @@ def _lifecycle(ports: Ports, writes: Writes, nominations: Nominations) -> Contro
         clock=ports.clock,
         nominations=nominations,
     )
-    controller = Controller("nodeclaim.lifecycle", reconciler.reconcile, concurrency=100)
+    controller = Controller("nodeclaim.lifecycle", reconciler.reconcile, concurrency=concurrency)
 
     def node_changed(old: Node | None, new: Node | None) -> None:
         node = new or old
@@ -167,7 +176,11 @@ def _lifecycle(ports: Ports, writes: Writes, nominations: Nominations) -> Contro
 
 
 def _termination(
-    ports: Ports, writes: Writes, evictions: EvictionQueue, provisioner: Provisioner
+    ports: Ports,
+    writes: Writes,
+    evictions: EvictionQueue,
+    provisioner: Provisioner,
+    concurrency: int,
 ) -> Controller:
     world = ports.world
     reconciler = NodeTerminationReconciler(
@@ -179,7 +192,7 @@ def _termination(
         evictions=evictions,
         volumes=Volumes(world.volume_claims),
     )
-    controller = Controller("node.termination", reconciler.reconcile, concurrency=50)
+    controller = Controller("node.termination", reconciler.reconcile, concurrency=concurrency)
 
     def node_changed(_: Node | None, new: Node | None) -> None:
         if new is None:

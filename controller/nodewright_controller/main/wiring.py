@@ -19,7 +19,10 @@ from nodewright_controller.kube.recorder import EventRecorder
 from nodewright_controller.main.aws_side import aws_loops, open_aws
 from nodewright_controller.main.leading import Ports, leader_loops
 from nodewright_controller.main.stores import Stores, open_stores
+from nodewright_controller.main.unmet import tell_unmet
 from nodewright_controller.runtime import metrics
+from nodewright_controller.runtime.memory import MemoryWatch
+from nodewright_controller.runtime.metered_cloud import MeteredCloud
 from nodewright_controller.runtime.supervise import Loop, run_all
 from nodewright_controller.settings import Settings
 from nodewright_controller.web.certificates import CertificateManager, WebhookIdentity
@@ -49,6 +52,7 @@ async def run(settings: Settings) -> None:
     release = version("nodewright-controller")
     metrics.BUILD_INFO.labels(release, "", "", "").set(1)
     log.info("starting controller", version=release, cluster=settings.cluster_name)
+    tell_unmet(settings)
     async with KubeClient.from_environment() as kube:
         clock = SystemClock()
         recorder = EventRecorder(kube, clock, time.monotonic)
@@ -59,6 +63,7 @@ async def run(settings: Settings) -> None:
             loops = {
                 **stores.loops,
                 "event recorder": recorder.run,
+                "memory": MemoryWatch(settings.memory_limit_bytes).run,
                 **_servers(settings, stores, certificates, desk),
             }
             async with asyncio.TaskGroup() as tasks:
@@ -126,7 +131,8 @@ async def _lead(
             log.debug("leader waits", missing=missing)
             await asyncio.sleep(_POLL_SECONDS)
         provider = await open_aws(settings, kube, stores.world, clock)
-        ports = Ports(kube=kube, cloud=provider, recorder=recorder, clock=clock, world=stores.world)
+        cloud = MeteredCloud(provider, "aws")
+        ports = Ports(kube=kube, cloud=cloud, recorder=recorder, clock=clock, world=stores.world)
         loops = {**leader_loops(settings, ports, desk), **aws_loops(settings, provider, ports)}
         await run_all(loops)
 

@@ -23,7 +23,11 @@ from nodewright_controller.disruption.blockers import PdbLimits
 from nodewright_controller.disruption.budgets import allowance
 from nodewright_controller.disruption.candidates import Candidate, Candidates, candidates
 from nodewright_controller.disruption.command import Command
-from nodewright_controller.disruption.emptiness import propose_emptiness, revalidate_emptiness
+from nodewright_controller.disruption.emptiness import (
+    is_disruptable_when_empty,
+    propose_emptiness,
+    revalidate_emptiness,
+)
 from nodewright_controller.disruption.reasons import DisruptionReason
 from nodewright_controller.lifecycle.termination import disrupted_taints
 from nodewright_controller.ports.clock import Clock
@@ -42,6 +46,8 @@ _IDLE: Final = Result(10.0)
 _AGAIN: Final = Result(0.1)
 _UNSYNCED: Final = Result(1.0)
 _VALIDATION_SECONDS: Final = 15.0
+_EMPTY: Final = DisruptionReason.EMPTY.value.lower()
+"""In metrics the reason, and the consolidation type too."""
 
 
 class DisruptionLoop:
@@ -69,9 +75,15 @@ class DisruptionLoop:
         """Look at the whole cluster once."""
         if not self._world.synced:
             return _UNSYNCED
+        with metrics.DISRUPTION_SECONDS.labels(_EMPTY, _EMPTY).time():
+            return await self._remove_empty()
+
+    async def _remove_empty(self) -> Result:
         snapshot, pools, found = await self._look()
         await self._clean_up(snapshot)
         self._tell_blocked(found, snapshot)
+        disruptable = sum(map(is_disruptable_when_empty, found.eligible))
+        metrics.DISRUPTION_ELIGIBLE.labels(_EMPTY).set(disruptable)
         allowed = self._allowed(snapshot, pools, DisruptionReason.EMPTY)
         command = propose_emptiness(found.eligible, allowed)
         if command is None:

@@ -38,13 +38,15 @@ class _Wish:
 class EvictionQueue:
     """Removes pods of nodes that drain; one wish per pod, a forced deletion replaces an eviction."""
 
-    def __init__(self, *, world: World, kube: Kube, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, *, world: World, kube: Kube, recorder: Recorder, clock: Clock, concurrency: int = 20
+    ) -> None:
         self._world = world
         self._kube = kube
         self._recorder = recorder
         self._clock = clock
         self._wishes: dict[str, _Wish] = {}
-        self.controller = Controller("eviction-queue", self._handle, concurrency=20)
+        self.controller = Controller("eviction-queue", self._handle, concurrency=concurrency)
 
     def add(self, removal: Removal, reason: str) -> None:
         """Ask for a pod to go; `reason` is why its node is disrupted."""

@@ -322,10 +322,19 @@ class NodeClaimReconciler:
             NodeClaim, claim, labels.TERMINATION_FINALIZER, self._world.node_claims
         )
         self._launched.pop(claim.uid, None)
-        asked = claim.metadata.deletion_timestamp or self._clock.now()
-        observe.claim_terminated(claim, (self._clock.now() - asked).total_seconds())
+        self._count_end(claim)
         log.info("deleted nodeclaim", nodeclaim=claim.name, provider_id=claim.status.provider_id)
         return DONE
+
+    def _count_end(self, claim: NodeClaim) -> None:
+        now = self._clock.now()
+        asked = claim.metadata.deletion_timestamp or now
+        conditions = self._writes.conditions_of(claim)
+        instance_seconds = None
+        if conditions.is_true("InstanceTerminating"):
+            since = conditions.transition_time("InstanceTerminating")
+            instance_seconds = (now - since).total_seconds()
+        observe.claim_terminated(claim, (now - asked).total_seconds(), instance_seconds)
 
     async def _delete_node(self, node: Node) -> None:
         try:

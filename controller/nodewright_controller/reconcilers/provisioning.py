@@ -16,6 +16,7 @@ import structlog
 
 from nodewright_controller.api import labels
 from nodewright_controller.api.nodeclaim import NodeClaim
+from nodewright_controller.api.nodeoverlay import NodeOverlay
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.cluster.pods import is_provisionable
@@ -101,6 +102,12 @@ class Provisioner:
         if new is None and old is not None and not old.status.provider_id:
             self._window.trigger(f"nodeclaim/{old.name}")
 
+    def overlay_changed(self, old: NodeOverlay | None, new: NodeOverlay | None) -> None:
+        """Start or extend the batch when a NodeOverlay changed, or was told that it is applied."""
+        overlay = new or old
+        if overlay is not None:
+            self._window.trigger(f"nodeoverlay/{overlay.name}")
+
     def trigger(self, element: str) -> None:
         """Start or extend the batch for another reason, such as a node that is going."""
         self._window.trigger(element)
@@ -115,6 +122,8 @@ class Provisioner:
                 del self._first_seen[uid]
             for pod in waiting:
                 self._window.trigger(pod.uid)
+            if not waiting:
+                observe.left_over()
 
     async def run(self) -> None:
         """Provision batch after batch, until cancelled."""
@@ -154,10 +163,8 @@ class Provisioner:
         log.info("found provisionable pod(s)", pods=_some([p.key for p in problem.pods]))
         if all(offer.unready for offer in offers):
             log.info("no dynamic nodepools found that are ready", nodepools=len(offers))
-        started = asyncio.get_running_loop().time()
-        decision, plans = await asyncio.to_thread(undisturbed, _decide, problem)
-        elapsed = asyncio.get_running_loop().time() - started
-        metrics.SCHEDULING_SECONDS.labels("provisioner").observe(elapsed)
+        with observe.scheduling_round("provisioner", len(problem.pods)):
+            decision, plans = await asyncio.to_thread(undisturbed, _decide, problem)
         pods = {pod.key: pod for pod in problem.pods}
         self._nominate(decision, pods)
         pools = {offer.node_pool.name: offer.node_pool for offer in offers}
@@ -175,7 +182,7 @@ class Provisioner:
 
     def _report(self, decision: Decision, pods: dict[str, Pod]) -> None:
         now = asyncio.get_running_loop().time()
-        metrics.UNSCHEDULABLE_PODS.labels("provisioner").set(len(decision.unschedulable))
+        observe.left_over(decision.unschedulable)
         told: dict[str, str] = {}
         waiting = (one for one in decision.deferred if one.reason is not Reason.OUT_OF_TIME)
         for refused in (*decision.unschedulable, *waiting):

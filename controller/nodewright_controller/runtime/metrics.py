@@ -77,6 +77,11 @@ SCHEDULING_SECONDS = _histogram(
 QUEUE_DEPTH = _gauge(
     "scheduler_queue_depth", "Pods in the round that runs now.", ("controller", "scheduling_id")
 )
+UNFINISHED_WORK = _gauge(
+    "scheduler_unfinished_work_seconds",
+    "How long the round that runs now has been running.",
+    ("controller", "scheduling_id"),
+)
 UNSCHEDULABLE_PODS = _gauge(
     "scheduler_unschedulable_pods_count", "Pods that no node may be built for.", ("controller",)
 )
@@ -92,7 +97,10 @@ LAUNCH_REASONS = Counter(
     ("code",),
     registry=REGISTRY,
 )
-IGNORED_PODS = _gauge("scheduler_ignored_pods_count", "Pods whose specification is not usable.")
+IGNORED_PODS = _gauge(
+    "scheduler_ignored_pods_count",
+    "Pods that are left alone because what they ask for, or a volume claim of theirs, is not usable.",
+)
 POD_DECISION_SECONDS = _histogram(
     "pods_scheduling_decision_duration_seconds", "From first sight of a pod to a decision."
 )
@@ -107,7 +115,7 @@ DISRUPTION_ELIGIBLE = _gauge(
 )
 DISRUPTION_SECONDS = _histogram(
     "voluntary_disruption_decision_evaluation_duration_seconds",
-    "One evaluation of a disruption method.",
+    "One evaluation of a disruption method, until its command is under way.",
     ("reason", "consolidation_type"),
 )
 ALLOWED_DISRUPTIONS = _gauge(

@@ -30,6 +30,19 @@ class Result:
 
 DONE: Final = Result()
 
+_ONE_CORE: Final = 1_000
+_MOST_CORES: Final = 60_000
+
+
+def workers(cpu_millicores: int, least: int, most: int) -> int:
+    """Return how many keys to handle at once: `least` up to one core, `most` from sixty cores on.
+
+    In between it grows with the cores, as upstream. Zero and less say nothing about the cores.
+    """
+    cores = min(max(cpu_millicores, _ONE_CORE), _MOST_CORES)
+    return least + round((most - least) * (cores - _ONE_CORE) / (_MOST_CORES - _ONE_CORE))
+
+
 Reconcile = Callable[[str], Awaitable[Result]]
 
 

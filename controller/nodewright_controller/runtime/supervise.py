@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
+from nodewright_controller.runtime.controller_name import CONTROLLER
+
 log = structlog.get_logger()
 
 Loop = Callable[[], Awaitable[None]]
@@ -14,6 +16,7 @@ Loop = Callable[[], Awaitable[None]]
 
 async def keep_running(name: str, loop: Loop, *, max_seconds: float = 30.0) -> None:
     """Run `loop` for ever; start it again with back-off when it fails or returns."""
+    CONTROLLER.set(name)
     delay = 0.5
     while True:
         started = asyncio.get_running_loop().time()
