@@ -79,9 +79,9 @@ class PoolChecks(LabelChecks, SizeChecks, PlaceChecks):
                 continue
             times = "once" if bar.times == 1 else f"{bar.times} times"
             if bar.miss in (Miss.DIED, Miss.UNSOLD):
-                yield self._refuse(Reason.NEVER_JOINED, pool=bar.node_pool, times=times)
+                yield self._refuse(Reason.NEVER_JOINED, times=times)
                 continue
-            what = bar.instance_type or f"a node of pool {bar.node_pool}"
+            what = bar.instance_type or "a node"
             yield self._refuse(Reason.NOT_TAKEN, what=what, times=times, detail=bar.detail)
 
     def _offerings(self, state: State, fitting: int) -> Generator[Refusal, None, bool]:

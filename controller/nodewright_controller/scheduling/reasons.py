@@ -191,7 +191,7 @@ class Reason(enum.Enum):
         "P506",
         "loop-guard",
         Verdict.HELD,
-        "a claim of pool {pool} for it ended {times} before its node was ready",
+        "a claim for it ended {times} before its node was ready",
     )
     PLANNED = ("P507", "coming", Verdict.COMING, "pool {pool} makes {what}")
     ROOM = ("P508", "coming", Verdict.COMING, "node/{node} has room for it")
