@@ -57,6 +57,18 @@ def test_check_of_a_folder_that_is_none_fails_that_case_only(tmp_path: Path) -> 
     assert result.exit_code == 1
 
 
+def test_check_passes_over_a_file_beside_the_folders() -> None:
+    folder, file = CASES / "108-weight-comes-before-price", CASES / "README.md"
+
+    beside = CliRunner().invoke(scenario, ["check", str(folder), str(file)])
+    alone = CliRunner().invoke(scenario, ["check", str(file)])
+
+    assert beside.exit_code == 0
+    assert beside.stdout.splitlines()[-1] == "1 passed, 0 failed"
+    assert f"passed over {file}" in beside.stderr
+    assert alone.exit_code == 1
+
+
 def test_run_prints_what_happened_in_the_words_of_the_vocabulary() -> None:
     folder = CASES / "06-host-port-taken-by-a-daemon"
 
