@@ -106,11 +106,15 @@ class Stage:
         return {claim["metadata"]["name"]: claim for claim in self.api.list("nodeclaims")}
 
     def events(self, pod: str, reason: str) -> list[str]:
-        """Return the messages of a pod's events of one reason."""
+        """Return the messages of one reason about the pod that has the name now.
+
+        Events outlive their pod, and another test may have had one of the same name.
+        """
+        uid = self.pods()[pod]["metadata"]["uid"]
         return [
             str(event.get("message", ""))
             for event in self.api.list("events", namespace="default")
-            if event["involvedObject"]["name"] == pod and event.get("reason") == reason
+            if event["involvedObject"].get("uid") == uid and event.get("reason") == reason
         ]
 
     def wait_until_nothing_runs(self, *, within_s: float = GONE_WITHIN_S) -> None:

@@ -29,19 +29,19 @@ def test_a_pod_without_a_node_is_explained_by_the_line_of_its_event_and_a_tree(
     stage: Stage,
 ) -> None:
     stage.apply(node_class(stage), node_pool("web", category=["t"]))
-    stage.run_pod("stuck", nodeSelector={"kubernetes.io/arch": "arm64"})
+    stage.run_pod("arm-only", nodeSelector={"kubernetes.io/arch": "arm64"})
 
     def told() -> list[str]:
-        return [text for text in stage.events("stuck", "FailedScheduling") if "[P101]" in text]
+        return [text for text in stage.events("arm-only", "FailedScheduling") if "[P101]" in text]
 
     eventually(told, within_s=60, what="the controller says why")
-    line, *tree = why(stage, "pod", "default/stuck").splitlines()
+    line, *tree = why(stage, "pod", "default/arm-only").splitlines()
 
     assert told()[-1] == f"Failed to schedule pod, {line}"
     assert tree[0].startswith("blocked for ")
     assert "pools   0 of 1 can build one" in tree
     assert any(row.endswith("(proven)") for row in tree)
-    found = json.loads(why(stage, "pod", "default/stuck", "-o", "json"))
+    found = json.loads(why(stage, "pod", "default/arm-only", "-o", "json"))
     assert (found["verdict"], found["code"], found["line"]) == ("blocked", "P101", line)
     assert found["evaluated"] >= 1
 
