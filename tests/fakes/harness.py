@@ -20,8 +20,12 @@ from nodewright_controller.api.volumes import (
 )
 from nodewright_controller.api.workloads import DaemonSet, LimitRange, Namespace
 from nodewright_controller.ports.events import Event
+from nodewright_controller.reconcilers.nominations import Nominations
+from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.reconcilers.world import World
 from nodewright_controller.reconcilers.writes import Writes
+from nodewright_controller.runtime.batch_window import BatchWindow
+from nodewright_controller.scheduling.problem import SolverOptions
 
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.kube import FakeKube
@@ -82,6 +86,22 @@ class Harness:
         )
         self.world.wire()
         self.writes = Writes(self.kube, self.world, self.clock)
+
+    def make_provisioner(
+        self, *, window: BatchWindow | None = None, nominations: Nominations | None = None
+    ) -> Provisioner:
+        """Return a provisioner that closes its batches at once; `cloud` must be set before."""
+        return Provisioner(
+            world=self.world,
+            writes=self.writes,
+            cloud=self.cloud,
+            recorder=self.recorder,
+            clock=self.clock,
+            nominations=nominations or Nominations(),
+            window=window or BatchWindow(idle_seconds=0.01, max_seconds=0.05),
+            options=SolverOptions(),
+            nomination=timedelta(seconds=20),
+        )
 
     def claim(self, name: str) -> NodeClaim:
         """Return a claim that must be there."""

@@ -18,10 +18,8 @@ from nodewright_controller.reconcilers import answers as answers_module
 from nodewright_controller.reconcilers.answers import LeaderAnswers
 from nodewright_controller.reconcilers.nodeclaim import NodeClaimReconciler
 from nodewright_controller.reconcilers.nominations import Nominations
-from nodewright_controller.reconcilers.provisioning import Provisioner
-from nodewright_controller.runtime.batch_window import BatchWindow
 from nodewright_controller.scheduling.decision import Decision
-from nodewright_controller.scheduling.problem import Problem, SolverOptions
+from nodewright_controller.scheduling.problem import Problem
 from nodewright_controller.scheduling.solver import solve
 
 from tests.builders import instance_type, node, node_claim, nodepool, pod
@@ -36,17 +34,7 @@ class Stage(Harness):
         super().__init__()
         self.cloud = FakeCloud(self.clock.now(), types)
         self.nominations = Nominations()
-        self.provisioner = Provisioner(
-            world=self.world,
-            writes=self.writes,
-            cloud=self.cloud,
-            recorder=self.recorder,
-            clock=self.clock,
-            nominations=self.nominations,
-            window=BatchWindow(idle_seconds=0.01, max_seconds=0.05),
-            options=SolverOptions(),
-            nomination=timedelta(seconds=20),
-        )
+        self.provisioner = self.make_provisioner(nominations=self.nominations)
         self.lifecycle = NodeClaimReconciler(
             world=self.world,
             writes=self.writes,

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 from nodewright_controller.reconcilers.faults import REASON, FaultWatch
 from nodewright_controller.reconcilers.nodepool import NodePoolReconciler
-from nodewright_controller.reconcilers.nominations import Nominations
-from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.runtime import metrics
-from nodewright_controller.runtime.batch_window import BatchWindow
-from nodewright_controller.scheduling.problem import SolverOptions
 from structlog.testing import capture_logs
 
 from tests.broken import BROKEN, Broken
@@ -29,17 +24,7 @@ class Stage(Harness):
         super().__init__()
         self.cloud = FakeCloud(self.clock.now(), (instance_type("m5.large"),))
         FaultWatch(self.recorder).follow(self.world)
-        self.provisioner = Provisioner(
-            world=self.world,
-            writes=self.writes,
-            cloud=self.cloud,
-            recorder=self.recorder,
-            clock=self.clock,
-            nominations=Nominations(),
-            window=BatchWindow(idle_seconds=0.01, max_seconds=0.05),
-            options=SolverOptions(),
-            nomination=timedelta(seconds=20),
-        )
+        self.provisioner = self.make_provisioner()
         self.kube.add(nodepool())
 
     async def provision_until(self, *events: tuple[str, str]) -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from nodewright_controller.api.nodepool import NodePool
 from nodewright_controller.api.pod import Pod
 from nodewright_controller.constraints.instance_type import InstanceType
 from nodewright_controller.reconcilers import provisioning
-from nodewright_controller.reconcilers.nominations import Nominations
-from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.runtime.batch_window import BatchWindow
-from nodewright_controller.scheduling.problem import SolverOptions
 
 from tests.builders import instance_type, nodepool, offering, pod
 from tests.fakes.cloud import FakeCloud
@@ -29,17 +25,7 @@ class Stage(Harness):
         super().__init__()
         self.cloud = FakeCloud(self.clock.now(), types)
         self.window = BatchWindow(idle_seconds=0.01, max_seconds=0.05)
-        self.provisioner = Provisioner(
-            world=self.world,
-            writes=self.writes,
-            cloud=self.cloud,
-            recorder=self.recorder,
-            clock=self.clock,
-            nominations=Nominations(),
-            window=self.window,
-            options=SolverOptions(),
-            nomination=timedelta(seconds=20),
-        )
+        self.provisioner = self.make_provisioner(window=self.window)
 
     async def provision(
         self, pool: NodePool, *pods: Pod, until: Callable[[], bool] = lambda: True

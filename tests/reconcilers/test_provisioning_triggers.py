@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 from nodewright_controller.api.meta import ObjectMeta
 from nodewright_controller.api.nodeclaim import NodeClaim, NodeClaimSpec, NodeClaimStatus
-from nodewright_controller.reconcilers.nominations import Nominations
-from nodewright_controller.reconcilers.provisioning import Provisioner
 from nodewright_controller.runtime.batch_window import BatchWindow
-from nodewright_controller.scheduling.problem import SolverOptions
 
 from tests.fakes.harness import Harness
 
@@ -26,17 +22,7 @@ def claim(*, provider_id: str = "") -> NodeClaim:
 
 async def looks_again(old: NodeClaim | None, new: NodeClaim | None) -> bool:
     harness, window = Harness(), BatchWindow(idle_seconds=0, max_seconds=1)
-    provisioner = Provisioner(
-        world=harness.world,
-        writes=harness.writes,
-        cloud=harness.cloud,
-        recorder=harness.recorder,
-        clock=harness.clock,
-        nominations=Nominations(),
-        window=window,
-        options=SolverOptions(),
-        nomination=timedelta(seconds=10),
-    )
+    provisioner = harness.make_provisioner(window=window)
     provisioner.claim_changed(old, new)
     try:
         await asyncio.wait_for(window.wait(), 0.05)

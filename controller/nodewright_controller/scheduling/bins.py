@@ -15,6 +15,7 @@ from nodewright_controller.scheduling.classes import QueuedPod
 from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.node_index import add_port
 from nodewright_controller.scheduling.pools import CompiledPool
+from nodewright_controller.scheduling.reservations import Reservations
 from nodewright_controller.scheduling.states import State
 from nodewright_controller.scheduling.topology import Tally
 
@@ -51,6 +52,13 @@ class Claim:
     def candidates(self) -> int:
         """The types it may become."""
         return self.state.types & self.types
+
+    @property
+    def kinds(self) -> int:
+        """The kinds of offerings that it may be bought as: what it holds, if anything."""
+        if not self.reserved:
+            return self.state.kinds
+        return self.state.kinds & Reservations.kinds_of(self.pool.index, self.reserved)
 
 
 class Domains:

@@ -6,6 +6,7 @@ Upstream: NodeClaimTemplate.ToNodeClaim in pkg/controllers/provisioning/scheduli
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from nodewright_controller.api.conversion import KUBELET
 from nodewright_controller.api.labels import (
@@ -27,7 +28,8 @@ from nodewright_controller.constraints.requirement import Operator, Requirement
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.scheduling.decision import PlannedClaim
 
-_SIMULATED = (HOSTNAME, REGISTERED, INITIALIZED)
+SIMULATED: Final = (HOSTNAME, REGISTERED, INITIALIZED)
+"""Labels that only the solver's picture of a new node has."""
 
 
 def template_labels(node_pool: NodePool) -> dict[str, str]:
@@ -58,7 +60,7 @@ def node_claim_from(
 
     `default_grace_period` stands in when the pool has no terminationGracePeriod.
     """
-    requirements = planned.requirements.without(*_SIMULATED).merged(
+    requirements = planned.requirements.without(*SIMULATED).merged(
         [Requirement.of(INSTANCE_TYPE, Operator.IN, planned.instance_types)]
     )
     return _claim(

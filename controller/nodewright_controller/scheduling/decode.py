@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from nodewright_controller.api.labels import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_TYPE,
-    HOSTNAME,
-    INITIALIZED,
-    REGISTERED,
     RESERVED,
     ZONE,
 )
@@ -18,7 +15,7 @@ from nodewright_controller.constraints.requirement import Requirement
 from nodewright_controller.constraints.requirements import Requirements
 from nodewright_controller.kernel.resources import Resources
 from nodewright_controller.scheduling.bins import Bins, Claim
-from nodewright_controller.scheduling.claims import template_labels
+from nodewright_controller.scheduling.claims import SIMULATED, template_labels
 from nodewright_controller.scheduling.classes import PodClass, QueuedPod
 from nodewright_controller.scheduling.compiled import Compiled
 from nodewright_controller.scheduling.decision import (
@@ -31,10 +28,7 @@ from nodewright_controller.scheduling.decision import (
 from nodewright_controller.scheduling.explain import Explainer
 from nodewright_controller.scheduling.pools import CompiledPool
 from nodewright_controller.scheduling.reasons import Reason
-from nodewright_controller.scheduling.reservations import Reservations
 from nodewright_controller.scheduling.states import State
-
-_SIMULATED = (HOSTNAME, REGISTERED, INITIALIZED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,20 +54,14 @@ class Decoder:
 
     def options(self, claim: Claim) -> _Options:
         """Return the types to list on a claim."""
-        identity = (claim.pool, claim.candidates, self._kinds(claim))
+        identity = (claim.pool, claim.candidates, claim.kinds)
         found = self._options.get(identity)
         if found is None:
             found = self._options[identity] = self._find_options(claim)
         return found
 
-    def _kinds(self, claim: Claim) -> int:
-        """Return the kinds of offerings that it may be bought as: what it holds, if anything."""
-        if not claim.reserved:
-            return claim.state.kinds
-        return claim.state.kinds & Reservations.kinds_of(claim.pool.index, claim.reserved)
-
     def _find_options(self, claim: Claim) -> _Options:
-        index, kinds = claim.pool.index, self._kinds(claim)
+        index, kinds = claim.pool.index, claim.kinds
         candidates = claim.candidates
         if claim.reserved:
             candidates &= index.offered(kinds)
@@ -95,7 +83,7 @@ class Decoder:
 
         Types that bring new values of most labels come first, so that few are needed for it.
         """
-        chosen = dict.fromkeys(_covering(claim, ranked, self._kinds(claim), self._most))
+        chosen = dict.fromkeys(_covering(claim, ranked, claim.kinds, self._most))
         for number in ranked:
             if len(chosen) >= self._most:
                 break
@@ -158,7 +146,7 @@ class Decoder:
         return _with_capacity_types(state, plain, state.index.listable(state.kinds, mask))
 
     def _offer(self, claim: Claim, number: int) -> Offer:
-        kinds = self._kinds(claim)
+        kinds = claim.kinds
         identity = (claim.pool, number, kinds)
         found = self._offers.get(identity)
         if found is None:
@@ -182,7 +170,7 @@ class Decoder:
 
 
 def _plain(state: State) -> Requirements:
-    return state.requirements.without(*_SIMULATED)
+    return state.requirements.without(*SIMULATED)
 
 
 def _with_capacity_types(state: State, asked: Requirements, kinds: int) -> Requirements:

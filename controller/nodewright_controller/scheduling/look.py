@@ -29,7 +29,6 @@ from nodewright_controller.scheduling.fitting import NO_GUESSES, Fit, Fitter, Gu
 from nodewright_controller.scheduling.limits import Limits
 from nodewright_controller.scheduling.node_index import conflicting
 from nodewright_controller.scheduling.pools import CompiledPool
-from nodewright_controller.scheduling.reservations import Reservations
 from nodewright_controller.scheduling.states import Constraint, State
 
 _ASK_TO_STOP_EVERY: Final = 128
@@ -322,7 +321,4 @@ def _keys(queue: Iterable[QueuedPod]) -> set[str]:
 
 
 def _cheapest(claim: Claim) -> float:
-    index, kinds = claim.pool.index, claim.state.kinds
-    if claim.reserved:
-        kinds &= Reservations.kinds_of(index, claim.reserved)
-    return index.cheapest(claim.candidates, kinds)
+    return claim.pool.index.cheapest(claim.candidates, claim.kinds)

@@ -33,7 +33,6 @@ from nodewright_controller.scheduling.topology import (
 class Level:
     """The rules of a shape with some of its preferences."""
 
-    number: int
     alternatives: tuple[Constraint, ...]
     """The node must meet one: selector, a required term, and a preferred term while there is one."""
     choices: tuple[Constraint, ...]
@@ -138,24 +137,22 @@ class ShapeCompiler:
         shape.certain_keys = tuple(sorted(certain))
 
     def _levels(self, parts: _Parts, wishes: _Wishes) -> list[Level]:
-        levels = [self._level(0, parts, wishes)]
-        for step in wishes.relaxed():
-            levels.append(self._level(len(levels), parts, step))
+        levels = [self._level(parts, wishes)]
+        levels.extend(self._level(parts, step) for step in wishes.relaxed())
         if self.soft_taints:
             given = (*parts.tolerations, TOLERATE_PREFERENCES)
             last = _Parts(
                 parts.required, parts.volumes, given, parts.spreads, parts.affinities, parts.antis
             )
-            levels.append(self._level(len(levels), last, _NO_WISHES))
+            levels.append(self._level(last, _NO_WISHES))
         return levels
 
-    def _level(self, number: int, parts: _Parts, wishes: _Wishes) -> Level:
+    def _level(self, parts: _Parts, wishes: _Wishes) -> Level:
         alternatives = parts.required
         if wishes.nodes:
             preferred = self.table.of(wishes.nodes[0])
             alternatives = tuple(self.table.both(one, preferred) for one in alternatives)
         return Level(
-            number=number,
             alternatives=alternatives,
             choices=tuple(
                 [self.table.both(one, volume) for one in alternatives for volume in parts.volumes]
@@ -188,7 +185,7 @@ class ShapeCompiler:
         among = namespaces_of(term, self.namespaces)
         tally = self.tallies.tally(term.key, term.selector, among, EVERYWHERE, hard=hard)
         itself = term.matches_itself and (among is None or term.own in among)
-        return AffinityRule(tally, counts_itself=itself, weight=term.weight, text=term.text)
+        return AffinityRule(tally, counts_itself=itself, text=term.text)
 
 
 def namespaces_of(term: Term, namespaces: Mapping[str, Mapping[str, str]]) -> Namespaces:

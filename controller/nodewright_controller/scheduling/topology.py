@@ -152,7 +152,6 @@ class AffinityRule:
 
     tally: Tally
     counts_itself: bool
-    weight: int = 0
     text: str = ""
     """The selector, for a person to read."""
 
